@@ -1,0 +1,84 @@
+package history
+
+import (
+	"context"
+
+	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// The types of actors.
+const (
+	Agent  = "agent"
+	User   = "user"
+	System = "system"
+)
+
+// The sources of operations: the door they came through.
+const (
+	SourceSDK     = "sdk"
+	SourceConsole = "console"
+	SourceGateway = "gateway"
+	SourceMCP     = "mcp"
+	SourceExecd   = "execd"
+)
+
+// Actor is who acts.
+type Actor struct {
+	Type        string `json:"type"`
+	ID          string `json:"id,omitempty"`
+	Thread      string `json:"thread_id,omitempty"`
+	Run         string `json:"run_id,omitempty"`
+	Correlation string `json:"correlation_id,omitempty"`
+	TraceParent string `json:"traceparent,omitempty"` // W3C trace context
+}
+
+// MaxActorField is the longest value of a field of an Actor, in bytes.
+const MaxActorField = 256
+
+type actorKey struct{}
+
+// WithActor opens a scope in which actor acts. What actor leaves empty comes
+// from the scope around it; outside any, the type is agent and the correlation
+// id is a new UUIDv7, shared by all that happens in the scope.
+func WithActor(ctx context.Context, actor Actor) context.Context {
+	outer, _ := ctx.Value(actorKey{}).(Actor)
+	for _, field := range []struct {
+		value    *string
+		fallback string
+	}{
+		{&actor.Type, outer.Type}, {&actor.ID, outer.ID},
+		{&actor.Thread, outer.Thread}, {&actor.Run, outer.Run},
+		{&actor.Correlation, outer.Correlation}, {&actor.TraceParent, outer.TraceParent},
+		{&actor.Type, Agent}, {&actor.Correlation, id.New()},
+	} {
+		if *field.value == "" {
+			*field.value = field.fallback
+		}
+	}
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// ActorFrom returns who acts in ctx: outside any scope the system.
+func ActorFrom(ctx context.Context) Actor {
+	if actor, ok := ctx.Value(actorKey{}).(Actor); ok {
+		return actor
+	}
+	return Actor{Type: System}
+}
+
+// Validate tells what of the actor cannot be recorded.
+func (a *Actor) Validate() error {
+	for _, field := range []struct{ name, value string }{
+		{"actor.type", a.Type}, {"actor.id", a.ID}, {"actor.thread_id", a.Thread},
+		{"actor.run_id", a.Run}, {"actor.correlation_id", a.Correlation}, {"actor.traceparent", a.TraceParent},
+	} {
+		if len(field.value) > MaxActorField {
+			return sandbox.Invalid(field.name, "must be at most 256 bytes of UTF-8")
+		}
+		if !printable(field.value) {
+			return sandbox.Invalid(field.name, "must be UTF-8 without control characters")
+		}
+	}
+	return nil
+}
