@@ -31,6 +31,7 @@ type Actor struct {
 	Run         string `json:"run_id,omitempty"`
 	Correlation string `json:"correlation_id,omitempty"`
 	TraceParent string `json:"traceparent,omitempty"` // W3C trace context
+	Source      string `json:"-"`                     // the door; an operation has it beside its actor
 }
 
 // MaxActorField is the longest value of a field of an Actor, in bytes.
@@ -50,6 +51,7 @@ func WithActor(ctx context.Context, actor Actor) context.Context {
 		{&actor.Type, outer.Type}, {&actor.ID, outer.ID},
 		{&actor.Thread, outer.Thread}, {&actor.Run, outer.Run},
 		{&actor.Correlation, outer.Correlation}, {&actor.TraceParent, outer.TraceParent},
+		{&actor.Source, outer.Source},
 		{&actor.Type, Agent}, {&actor.Correlation, id.New()},
 	} {
 		if *field.value == "" {
@@ -72,6 +74,7 @@ func (a *Actor) Validate() error {
 	for _, field := range []struct{ name, value string }{
 		{"actor.type", a.Type}, {"actor.id", a.ID}, {"actor.thread_id", a.Thread},
 		{"actor.run_id", a.Run}, {"actor.correlation_id", a.Correlation}, {"actor.traceparent", a.TraceParent},
+		{"actor.source", a.Source},
 	} {
 		if len(field.value) > MaxActorField {
 			return sandbox.Invalid(field.name, "must be at most 256 bytes of UTF-8")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Command says what to run, and how.
@@ -25,6 +26,8 @@ type Command struct {
 	Env map[string]string
 	// Stdin is what the command reads; nil: nothing, as from /dev/null.
 	Stdin io.Reader
+	// StdinPipe lets Process.Stdin feed the command instead.
+	StdinPipe bool
 	// Timeout stops the command; 0: no limit.
 	Timeout time.Duration
 	// Grace is the time between TERM and KILL when the command is stopped;
@@ -75,6 +78,10 @@ func (c *Command) Validate() error {
 		return Invalid("timeout", "must be between 0 (no limit) and one year")
 	case c.Grace < 0 || c.Grace > time.Hour:
 		return Invalid("grace", "must be between 0 (three seconds) and one hour")
+	case c.Stdin != nil && c.StdinPipe:
+		return Invalid("stdin", "give either a reader or ask for a pipe")
+	case !utf8.ValidString(c.Display() + c.Dir):
+		return Invalid("command", "must be UTF-8; put other bytes into a file or into stdin")
 	case c.MaxOutput < 0 || c.MaxTail < 0:
 		return Invalid("max_output", "must not be negative")
 	}
@@ -91,6 +98,8 @@ func ValidateEnv(env map[string]string) error {
 			return Invalid("env", "a name must not be empty")
 		case strings.ContainsAny(key, "=\x00"):
 			return Invalid("env", "the name "+quote(key)+" must not contain '=' or NUL")
+		case !utf8.ValidString(key + env[key]):
+			return Invalid("env", "the name and the value of "+quote(key)+" must be UTF-8")
 		case strings.ContainsRune(env[key], 0):
 			return Invalid("env", "the value of "+quote(key)+" must not contain NUL")
 		}
@@ -181,12 +190,8 @@ type Offsets struct {
 	Stdout, Stderr int64
 }
 
-// Process is a command that was started.
-type Process interface {
-	ID() string
-	// Next returns the next piece of output, and io.EOF after the last. The
-	// data may be used until the next call.
-	Next(ctx context.Context) (Chunk, error)
+// Control reaches a command that runs.
+type Control interface {
 	// Stdin is the command's input; closing it ends the input.
 	Stdin() io.WriteCloser
 	// Signal sends a signal, named as kill names it (TERM), to the whole
@@ -195,6 +200,15 @@ type Process interface {
 	// Stop ends the command as cancelled: TERM to the whole process group, and
 	// KILL after the grace. It does not wait for the end.
 	Stop(ctx context.Context) error
+}
+
+// Process is a command that was started.
+type Process interface {
+	Control
+	ID() string
+	// Next returns the next piece of output, and io.EOF after the last. The
+	// data may be used until the next call.
+	Next(ctx context.Context) (Chunk, error)
 	// Wait waits for the end and returns the result, without the output.
 	Wait(ctx context.Context) (*Result, error)
 	// Close lets go of the process; it goes on if it was started Detached,
@@ -211,6 +225,8 @@ type Starter interface {
 // id of its operation, and gives its output from a place onward.
 type Attacher interface {
 	Attach(ctx context.Context, id string, from Offsets) (Process, error)
+	// Control returns what steers a running command, without its output.
+	Control(ctx context.Context, id string) (Control, error)
 }
 
 // Join quotes args so that a POSIX shell reads them back as they are.

@@ -84,7 +84,9 @@ func (c *collector) drain(ctx context.Context, p Process) error {
 
 func (c *collector) fill(res *Result) *Result {
 	res.Stdout, res.Stderr = c.stdout.bytes(), c.stderr.bytes()
-	res.Truncated = c.stdout.cut() || c.stderr.cut()
+	// What the session no longer has is missing at the end.
+	missing := c.stdout.total < res.StdoutBytes || c.stderr.total < res.StderrBytes
+	res.Truncated = missing || c.stdout.cut() || c.stderr.cut()
 	return res
 }
 

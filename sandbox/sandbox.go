@@ -113,6 +113,11 @@ type FileInfo struct {
 	OldSize  int64       `json:"previous_size,omitempty"`
 }
 
+// Described is what Session.Read returns where the session knows the file.
+type Described interface {
+	Info() *FileInfo
+}
+
 // ReadOptions bound a read.
 type ReadOptions struct {
 	ID     string // of the operation; empty: a new one

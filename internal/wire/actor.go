@@ -4,46 +4,41 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// Actor is who acts and through which door, as headers carry it. The values
-// are percent-encoded UTF-8: proxies on the way refuse other bytes.
-type Actor struct {
-	Type, ID, Thread, Run, Correlation, TraceParent, Source string
-}
-
-func (a *Actor) fields() []struct {
+type actorField struct {
 	header string
 	value  *string
-} {
-	return []struct {
-		header string
-		value  *string
-	}{
+}
+
+func actorFields(a *history.Actor) []actorField {
+	return []actorField{
 		{HeaderAgent, &a.Type}, {HeaderAgentID, &a.ID}, {HeaderThread, &a.Thread}, {HeaderRun, &a.Run},
 		{HeaderCorr, &a.Correlation}, {HeaderTrace, &a.TraceParent}, {HeaderSource, &a.Source},
 	}
 }
 
-// Set writes the actor into headers.
-func (a *Actor) Set(h http.Header) {
-	for _, f := range a.fields() {
+// SetActor writes who acts into headers. The values are percent-encoded UTF-8:
+// proxies on the way refuse other bytes.
+func SetActor(h http.Header, a history.Actor) {
+	for _, f := range actorFields(&a) {
 		if *f.value != "" {
 			h.Set(f.header, url.PathEscape(*f.value))
 		}
 	}
 }
 
-// ReadActor reads the actor from headers, decoding once.
-func ReadActor(h http.Header) (*Actor, error) {
-	a := &Actor{}
-	for _, f := range a.fields() {
+// ReadActor reads who acts from headers, decoding once.
+func ReadActor(h http.Header) (history.Actor, error) {
+	var a history.Actor
+	for _, f := range actorFields(&a) {
 		value, err := url.PathUnescape(h.Get(f.header))
 		if err != nil {
-			return nil, sandbox.Invalid(f.header, "must be percent-encoded UTF-8")
+			return a, sandbox.Invalid(f.header, "must be percent-encoded UTF-8")
 		}
 		*f.value = value
 	}
-	return a, nil
+	return a, a.Validate()
 }

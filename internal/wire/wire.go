@@ -101,16 +101,16 @@ func NewCommandRequest(cmd *sandbox.Command) *CommandRequest {
 	return &CommandRequest{
 		ID: cmd.ID, Line: cmd.Line, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
 		TimeoutMS: ceilMS(cmd.Timeout), GraceMS: ceilMS(cmd.Grace),
-		Stdin: cmd.Stdin != nil, Detached: cmd.Detached,
+		Stdin: cmd.Stdin != nil || cmd.StdinPipe, Detached: cmd.Detached,
 	}
 }
 
-// Command reads the request back. Its Stdin is left to the caller.
+// Command reads the request back. Input comes by Process.Stdin.
 func (r *CommandRequest) Command() *sandbox.Command {
 	return &sandbox.Command{
 		ID: r.ID, Line: r.Line, Args: r.Args, Dir: r.Dir, Env: r.Env,
 		Timeout: time.Duration(r.TimeoutMS) * time.Millisecond,
-		Grace:   time.Duration(r.GraceMS) * time.Millisecond, Detached: r.Detached,
+		Grace:   time.Duration(r.GraceMS) * time.Millisecond, Detached: r.Detached, StdinPipe: r.Stdin,
 	}
 }
 

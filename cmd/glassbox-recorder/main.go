@@ -1,0 +1,80 @@
+// Command glassbox-recorder is what runs inside a sandbox: it executes every
+// operation and keeps it in a history there.
+//
+//	glassbox-recorder init --boot FILE    process 1 of a sandbox of the local runtime
+//	glassbox-recorder serve --boot FILE   the recorder itself
+//	glassbox-recorder version
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/glassboxhq/glassbox/internal/version"
+	"github.com/glassboxhq/glassbox/internal/wire"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "glassbox-recorder:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return fmt.Errorf("name what to do: init, serve or version")
+	}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	bootFile := flags.String("boot", wire.GuestBoot, "file that says who this recorder is")
+	verbose := flags.Bool("verbose", false, "log each request")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	level := slog.LevelWarn
+	if *verbose {
+		level = slog.LevelDebug
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	switch args[0] {
+	case "version":
+		_, err := fmt.Fprintln(out, version.String())
+		return err
+	case "init":
+		return runInit(*bootFile, logger)
+	case "serve":
+		boot, err := readBoot(*bootFile)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer cancel()
+		return serve(ctx, boot, logger)
+	}
+	return fmt.Errorf("%q is not known: say init, serve or version", args[0])
+}
+
+func readBoot(name string) (*wire.Boot, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read boot file: %w", err)
+	}
+	var boot wire.Boot
+	if err := json.Unmarshal(b, &boot); err != nil {
+		return nil, fmt.Errorf("read boot file %s: %w", name, err)
+	}
+	if boot.HistoryDir == "" {
+		boot.HistoryDir = wire.GuestHistory
+	}
+	if boot.Workdir == "" {
+		boot.Workdir = wire.DefaultWorkdir
+	}
+	return &boot, nil
+}

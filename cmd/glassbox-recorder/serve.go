@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/history/sqlite"
+	"github.com/glassboxhq/glassbox/internal/recorder"
+	"github.com/glassboxhq/glassbox/internal/version"
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/record"
+	"github.com/glassboxhq/glassbox/sandbox/native"
+)
+
+// stopTimeout is what running commands get when the recorder is told to end.
+const stopTimeout = 5 * time.Second
+
+// serve runs a recorder until ctx ends.
+func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error) {
+	// An ignored signal stays ignored in the programs that we start. Asking for
+	// it makes it an ordinary one again.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+
+	unlock, err := lockDir(boot.HistoryDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	tmp := filepath.Join(boot.HistoryDir, "tmp")
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		return fmt.Errorf("make the recorder's directory: %w", err)
+	}
+	if err := recorder.Sweep(tmp); err != nil {
+		return err
+	}
+	var store history.Store // stays a nil interface when the history is off
+	if !boot.HistoryOff {
+		if store, err = openHistory(boot); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+	}
+	release, err := recorder.TakeOver(ctx, store, boot.HistoryDir, native.OperationVariable)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	inner, err := native.New(&native.Options{
+		Workdir: boot.Workdir, Env: environment(boot), Scripts: tmp,
+		Protected: []string{boot.HistoryDir, "/.agent-history", "/.agent-upload"},
+	})
+	if err != nil {
+		return err
+	}
+	session := record.New(inner, store, &record.Options{BestEffort: boot.BestEffort, Spool: tmp, Logger: logger})
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		err = errors.Join(err, session.Close(ctx))
+	}()
+	server := recorder.New(session, store, &recorder.Options{
+		Token: boot.Token, SandboxID: boot.SandboxID, Workdir: boot.Workdir, Logger: logger,
+	})
+	return serveDoors(ctx, boot, server, logger)
+}
+
+// serveDoors serves until ctx ends, which is no error.
+func serveDoors(ctx context.Context, boot *wire.Boot, server *recorder.Server, logger *slog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var doors sync.WaitGroup
+	if boot.Egress != "" {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(boot.EgressPort))
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("offer the host's proxy on %s: %w", address, err)
+		}
+		doors.Go(func() {
+			if err := recorder.Egress(ctx, listener, boot.Egress, logger); err != nil && ctx.Err() == nil {
+				logger.ErrorContext(ctx, "the proxy has ended", "error", err)
+			}
+		})
+	}
+	err := recorder.Dial(ctx, boot.Socket, server, logger)
+	cancel()
+	doors.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func openHistory(boot *wire.Boot) (*sqlite.Store, error) {
+	return sqlite.Open(filepath.Join(boot.HistoryDir, "history.sqlite3"), &sqlite.Options{
+		SandboxID: boot.SandboxID, InstanceID: boot.InstanceID, SandboxName: boot.Name,
+		Metadata: boot.Metadata, SDKVersion: "glassbox/" + version.String(),
+	})
+}
+
+// lockDir makes the recorder's directory, and holds it: two recorders would
+// tell each other's operations lost.
+func lockDir(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the recorder's directory: %w", err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("close the recorder's directory to others: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "recorder.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the recorder's directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another recorder works in %s: end it first, or use another directory", dir)
+	}
+	return func() { f.Close() }, nil
+}
+
+// environment is that of every command: the sandbox's over the least that
+// programs expect.
+func environment(boot *wire.Boot) map[string]string {
+	env := map[string]string{
+		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb", "USER": "root",
+	}
+	for key, value := range boot.Env {
+		env[key] = value
+	}
+	return env
+}

@@ -1,0 +1,157 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"time"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+const (
+	maxWait = time.Minute
+	// pollEvery is how often a waiting reader looks for what other processes
+	// wrote; what this one writes wakes it at once.
+	pollEvery = 250 * time.Millisecond
+)
+
+// notifier wakes those who wait for a change.
+type notifier struct {
+	mu   sync.Mutex
+	next chan struct{} // closed at the next change; nil while nobody waits
+}
+
+func (n *notifier) wait() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.next == nil {
+		n.next = make(chan struct{})
+	}
+	return n.next
+}
+
+func (n *notifier) notify() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.next != nil {
+		close(n.next)
+		n.next = nil
+	}
+}
+
+// Changes implements [history.Reader].
+func (s *Store) Changes(ctx context.Context, query *history.ChangeQuery) (*history.Feed, error) {
+	if query == nil {
+		query = &history.ChangeQuery{}
+	}
+	limit, err := pageSize(query.Limit)
+	if err != nil {
+		return nil, err
+	}
+	if query.After < 0 {
+		return nil, sandbox.Invalid("after", "must not be negative")
+	}
+	over := time.NewTimer(min(query.Wait, maxWait))
+	defer over.Stop()
+	for {
+		changed := s.feed.wait() // before the look, so that nothing falls between
+		feed, err := s.changes(ctx, query.After, limit)
+		if err != nil || len(feed.Changes) > 0 || feed.Reset || query.Wait <= 0 {
+			return feed, err
+		}
+		poll := time.NewTimer(pollEvery)
+		select {
+		case <-changed:
+		case <-poll.C:
+		case <-over.C:
+			poll.Stop()
+			return feed, nil
+		case <-s.closing:
+			poll.Stop()
+			return nil, errClosed()
+		case <-ctx.Done():
+			poll.Stop()
+			return nil, sandbox.FromContext("read changes", ctx)
+		}
+		poll.Stop()
+	}
+}
+
+// changes reads the feed once.
+func (s *Store) changes(ctx context.Context, after int64, limit int) (*history.Feed, error) {
+	feed := &history.Feed{Changes: []*history.Change{}, Next: after, Reset: after > 0}
+	err := s.read(ctx, "read changes", func(q *sql.Tx) error {
+		last, err := s.bounds(ctx, q, feed)
+		if err != nil {
+			return err
+		}
+		switch {
+		case after > last: // another history stands here now
+			feed.Reset, feed.Next = true, 0
+			return nil
+		case feed.Min > 0:
+			feed.Reset = after < feed.Min-1
+		default: // all that there was is gone
+			feed.Reset = after < last
+			feed.Next = last
+		}
+		return s.readChanges(ctx, q, feed, limit)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if feed.Max == 0 && feed.Reset {
+		feed.Next = 0
+	}
+	return feed, nil
+}
+
+// bounds finds the first and last entry that are kept, and the last that ever
+// was.
+func (s *Store) bounds(ctx context.Context, q *sql.Tx, feed *history.Feed) (last int64, err error) {
+	alive, args := s.alive()
+	err = q.QueryRowContext(ctx, `
+		select c.seq from history_changes c join history_events e on e.event_id = c.event_id
+		where `+alive+` order by c.seq limit 1`, args...).Scan(&feed.Min)
+	if noRows(err) {
+		err = nil
+	}
+	if err == nil {
+		err = q.QueryRowContext(ctx, `select coalesce(max(seq), 0) from history_changes`).Scan(&feed.Max)
+	}
+	if err == nil {
+		err = q.QueryRowContext(ctx, `
+			select coalesce(max(seq), 0) from sqlite_sequence where name = 'history_changes'`).Scan(&last)
+	}
+	return max(last, feed.Max), err
+}
+
+func (s *Store) readChanges(ctx context.Context, q *sql.Tx, feed *history.Feed, limit int) error {
+	alive, args := s.alive()
+	rows, err := q.QueryContext(ctx, `
+		select c.seq, c.change_id, c.event_id, c.change_type, c.changed_at
+		from history_changes c join history_events e on e.event_id = c.event_id
+		where c.seq > ? and `+alive+` order by c.seq limit ?`,
+		append(append([]any{feed.Next}, args...), limit)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	size := 0
+	for rows.Next() {
+		var c history.Change
+		var at string
+		if err := rows.Scan(&c.Seq, &c.ID, &c.Operation, &c.Type, &at); err != nil {
+			return err
+		}
+		if size += 128 + len(c.ID); size > maxAnswer && len(feed.Changes) > 0 {
+			break
+		}
+		c.At, _ = history.ParseTime(at)
+		feed.Changes = append(feed.Changes, &c)
+		feed.Next = c.Seq
+	}
+	return rows.Err()
+}

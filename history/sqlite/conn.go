@@ -1,0 +1,315 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+const (
+	maxReaders = 4
+	// autocheckpoint is the net below the writer's own checkpoints, in pages:
+	// it holds when another process writes.
+	autocheckpoint = 4000
+	// maxLog is what stays of the log's file after a checkpoint, in bytes.
+	maxLog = 8 << 20
+)
+
+func busyPragma(patience time.Duration) string {
+	return fmt.Sprintf(`pragma busy_timeout = %d`, patience.Milliseconds())
+}
+
+// dsn names a file with the pragmas that every connection gets. The driver
+// sets busy_timeout first, so that none of the others meets a lock unarmed.
+func (s *Store) dsn(path string, pragmas ...string) string {
+	values := url.Values{
+		"mode":    {"rw"},
+		"_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", s.opts.BusyTimeout.Milliseconds())),
+	}
+	name := url.URL{Scheme: "file", Path: path, RawQuery: values.Encode()}
+	return name.String()
+}
+
+// conn is the writer's connection with its prepared statements.
+type conn struct {
+	db    *sql.DB
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+	whose [3]any // provider key, sandbox id and instance id of the file
+}
+
+// identify puts the identity of the file behind the id of an event's values.
+func (c *conn) identify(event []any) []any {
+	return append(append(make([]any, 0, len(event)+3), event[0], c.whose[0], c.whose[1], c.whose[2]), event[1:]...)
+}
+
+// openWriter opens the file for writing and makes what is missing: the
+// folder, the file and the tables.
+func (s *Store) openWriter(ctx context.Context) (*conn, error) {
+	if err := makeFile(s.path); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", s.dsn(s.path,
+		"foreign_keys(1)", "synchronous(normal)", "cell_size_check(1)", "cache_size(-4000)",
+		fmt.Sprintf("wal_autocheckpoint(%d)", autocheckpoint),
+		fmt.Sprintf("journal_size_limit(%d)", maxLog)))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	c := &conn{db: db, stmts: map[string]*sql.Stmt{}}
+	if c.conn, err = db.Conn(ctx); err == nil {
+		if err = c.useLog(ctx, s.opts.BusyTimeout); err == nil {
+			err = s.prepare(ctx, c)
+		}
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// makeFile makes the file that only its owner reads, whatever the umask.
+// SQLite gives the log and its index the mode of the file.
+func makeFile(path string) error {
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return regular(path)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Chmod(0o600)
+}
+
+// regular refuses a link, a device or a pipe in the place of the file.
+func regular(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
+	return err
+}
+
+var errNotRegular = errors.New("not a regular file")
+
+// useLog turns on the write-ahead log. The change of mode takes a lock for
+// which SQLite does not always wait by itself.
+func (c *conn) useLog(ctx context.Context, patience time.Duration) error {
+	deadline := time.Now().Add(patience)
+	for {
+		var mode string
+		err := c.conn.QueryRowContext(ctx, `pragma journal_mode = wal`).Scan(&mode)
+		if err == nil && mode != "wal" {
+			return fmt.Errorf("journal mode is %s, not wal", mode)
+		}
+		if !busy(err) || time.Now().After(deadline) {
+			return err
+		}
+		pause := time.NewTimer(10 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return ctx.Err()
+		case <-pause.C:
+		}
+	}
+}
+
+// prepare checks what the file holds, and makes a history of an empty one.
+// Of several processes that do so at once, the first makes it and the others
+// find it.
+func (s *Store) prepare(ctx context.Context, c *conn) error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	err := s.prepareLocked(ctx, c)
+	if err == nil {
+		err = c.commit()
+	}
+	if err != nil {
+		c.rollback()
+	}
+	return err
+}
+
+func (s *Store) prepareLocked(ctx context.Context, c *conn) error {
+	found, err := hasSchema(ctx, c.conn, s.path)
+	if err != nil {
+		return err
+	}
+	if !found {
+		if _, err := c.conn.ExecContext(ctx, schema); err != nil {
+			return err
+		}
+	}
+	meta, err := readMeta(ctx, c.conn)
+	if err != nil {
+		return err
+	}
+	if err := s.opts.checkIdentity(meta, s.path); err != nil {
+		return err
+	}
+	for key, value := range s.opts.newMeta(s.opts.Now()) {
+		if _, ok := meta[key]; ok || found && key != keyProvider && key != keySandbox && key != keyInstance {
+			continue
+		}
+		if err := c.exec(`insert into history_meta (key, value) values (?, ?)`, key, value); err != nil {
+			return err
+		}
+		meta[key] = value
+	}
+	c.whose = [3]any{meta[keyProvider], meta[keySandbox], meta[keyInstance]}
+	return nil
+}
+
+// prepare compiles a query once: the driver keeps the statement, which makes
+// a small insert three times as fast.
+func (c *conn) prepare(query string) error {
+	if c.stmts[query] != nil {
+		return nil
+	}
+	st, err := c.conn.PrepareContext(context.Background(), query) //nolint:sqlclosecheck // kept until the connection closes
+	if err == nil {
+		c.stmts[query] = st
+	}
+	return err
+}
+
+// run runs a statement. The writer works without a context: a transaction is
+// finished whoever waits for it.
+func (c *conn) run(query string, args ...any) (sql.Result, error) {
+	if err := c.prepare(query); err != nil {
+		return nil, err
+	}
+	return c.stmts[query].ExecContext(context.Background(), args...)
+}
+
+func (c *conn) exec(query string, args ...any) error {
+	_, err := c.run(query, args...)
+	return err
+}
+
+// row reads the one row that query gives, or returns sql.ErrNoRows.
+func (c *conn) row(query string, args []any, dest ...any) error {
+	if err := c.prepare(query); err != nil {
+		return err
+	}
+	return c.stmts[query].QueryRowContext(context.Background(), args...).Scan(dest...)
+}
+
+func (c *conn) begin() error  { return c.exec(`begin immediate`) }
+func (c *conn) commit() error { return c.exec(`commit`) }
+
+// rollback ends the transaction if SQLite has not already done so.
+func (c *conn) rollback() { _ = c.exec(`rollback`) }
+
+func (c *conn) close() {
+	for _, st := range c.stmts {
+		_ = st.Close()
+	}
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+	_ = c.db.Close()
+}
+
+// reader returns the pool of reading connections, or nil while there is
+// nothing to read.
+func (s *Store) reader() (*sql.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, errClosed()
+	case s.readers != nil:
+		return s.readers, nil
+	case s.opts.ReadOnly:
+		return nil, nil
+	}
+	info, err := os.Lstat(s.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		return nil, nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: s.path, Err: errNotRegular}
+	}
+	if err != nil {
+		return nil, s.fault("open history", err)
+	}
+	db, err := s.openReaders(s.path, "query_only(1)")
+	if err != nil {
+		return nil, s.fault("open history", err)
+	}
+	s.readers = db
+	return db, nil
+}
+
+// openReaders opens the file for reading. It returns nil if the file holds no
+// history yet.
+func (s *Store) openReaders(path string, pragmas ...string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", s.dsn(path, pragmas...))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(maxReaders)
+	db.SetMaxIdleConns(maxReaders)
+	ctx := context.Background()
+	found, err := hasSchema(ctx, db, path)
+	if err == nil && found {
+		var meta map[string]string
+		if meta, err = readMeta(ctx, db); err == nil {
+			err = s.opts.checkIdentity(meta, path)
+		}
+	}
+	if err != nil || !found {
+		_ = db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// read runs do in a short transaction. Of a history that is not there yet
+// nothing is read, and do is not called.
+func (s *Store) read(ctx context.Context, op string, do func(*sql.Tx) error) error {
+	if ctx.Err() != nil {
+		return sandbox.FromContext(op, ctx)
+	}
+	db, err := s.reader()
+	if err != nil || db == nil {
+		return err
+	}
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err == nil {
+		err = do(tx)
+		if end := tx.Rollback(); err == nil && !errors.Is(end, sql.ErrTxDone) {
+			err = end
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return sandbox.FromContext(op, ctx)
+	}
+	return s.fault(op, err)
+}

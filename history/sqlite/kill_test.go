@@ -1,0 +1,3 @@
+package sqlite_test
+
+func childRecord(string) error { return nil }

@@ -1,0 +1,267 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// The bounds of one commit.
+const (
+	maxBatchJobs  = 512
+	maxBatchBytes = 4 << 20
+)
+
+// job is one record that a caller waits for. do may run twice, when the batch
+// it was in could not be committed; it returns a *sandbox.Error only if it has
+// written nothing.
+type job struct {
+	op   string
+	size int // bytes to write, about
+	do   func(*writer) error
+	err  error
+	done chan error
+}
+
+// writer is the one goroutine that writes.
+type writer struct {
+	s     *Store
+	conn  *conn // nil: to be opened
+	batch []*job
+
+	// running holds the operations that this process has begun and not
+	// ended, so that an Append needs no look into the file. It is dropped
+	// whenever a transaction fails, since it may then be ahead of the file.
+	running map[string]*running
+
+	changed bool // the transaction adds to the feed
+	pages   int  // written into the log since the last checkpoint, about
+	suspect bool // the file was found damaged
+}
+
+// submit hands a record to the writer and waits until it is committed. If ctx
+// ends before, the record may be committed all the same.
+func (s *Store) submit(ctx context.Context, op string, size int, do func(*writer) error) error {
+	if s.opts.ReadOnly {
+		return &sandbox.Error{Op: op, Code: sandbox.CodeHistoryReadOnly, Message: s.path + " was opened for reading only"}
+	}
+	if err := s.start(); err != nil {
+		return err
+	}
+	j := &job{op: op, size: size, do: do, done: make(chan error, 1)}
+	select {
+	case s.jobs <- j:
+	case <-s.closing:
+		return errClosed()
+	case <-ctx.Done():
+		return sandbox.FromContext(op, ctx)
+	}
+	select {
+	case err := <-j.done:
+		return err
+	case <-ctx.Done():
+		return sandbox.FromContext(op, ctx)
+	}
+}
+
+// start starts the writer at the first record.
+func (s *Store) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed()
+	}
+	if !s.started {
+		s.started = true
+		w := &writer{s: s, running: map[string]*running{}}
+		s.writing.Go(w.run)
+	}
+	return nil
+}
+
+func (w *writer) run() {
+	defer func() {
+		if w.conn != nil {
+			w.conn.close()
+		}
+	}()
+	for {
+		select {
+		case j := <-w.s.jobs:
+			w.collect(j)
+			w.work()
+			w.checkpoint()
+		case <-w.s.closing:
+			return
+		}
+	}
+}
+
+// collect takes what is asked for at this moment. Callers that were answered
+// a moment ago get the chance to ask again, so that they share the commit.
+func (w *writer) collect(first *job) {
+	clear(w.batch)
+	w.batch = append(w.batch[:0], first)
+	size := first.size
+	runtime.Gosched()
+	for len(w.batch) < maxBatchJobs && size < maxBatchBytes {
+		select {
+		case j := <-w.s.jobs:
+			w.batch = append(w.batch, j)
+			size += j.size
+		default:
+			return
+		}
+	}
+}
+
+// work commits the batch and answers its callers. If it cannot be committed
+// as a whole, each record is tried by itself: one that fails harms no other.
+func (w *writer) work() {
+	err := w.open()
+	if err == nil {
+		err = w.transact(w.batch)
+		if err != nil && len(w.batch) > 1 && !busy(err) {
+			for _, j := range w.batch {
+				if w.open() == nil {
+					j.err = w.transact([]*job{j})
+				}
+			}
+			err = nil
+		}
+	}
+	for _, j := range w.batch {
+		if err != nil {
+			j.err = err
+		}
+		j.done <- w.s.fault(j.op, j.err)
+	}
+	if w.changed {
+		w.s.feed.notify()
+		w.changed = false
+	}
+}
+
+// open opens the file unless it is open. A file that was found damaged is
+// looked through first: perhaps someone has put another in its place.
+func (w *writer) open() error {
+	if w.conn != nil {
+		return nil
+	}
+	w.s.opts.phase("open")
+	c, err := w.s.openWriter(context.Background())
+	if err != nil {
+		return err
+	}
+	if w.suspect {
+		if err := c.check("quick_check"); err != nil {
+			c.close()
+			return err
+		}
+		w.suspect = false
+	}
+	w.conn = c
+	return nil
+}
+
+// transact runs jobs in one transaction. An error means that nothing of them
+// was committed.
+func (w *writer) transact(jobs []*job) error {
+	w.s.opts.phase("write")
+	err := w.conn.begin()
+	if err == nil {
+		for _, j := range jobs {
+			j.err = j.do(w)
+			if _, refused := errors.AsType[*sandbox.Error](j.err); j.err != nil && !refused {
+				err = j.err
+				break
+			}
+		}
+	}
+	if err == nil {
+		w.s.opts.phase("commit")
+		err = w.conn.commit()
+	}
+	if err != nil {
+		w.abandon(err)
+		return err
+	}
+	w.s.opts.phase("committed")
+	return nil
+}
+
+// abandon ends a transaction that failed.
+func (w *writer) abandon(err error) {
+	w.conn.rollback()
+	w.running = map[string]*running{}
+	w.changed = false
+	switch code := w.s.cause(err); code {
+	case sandbox.CodeHistoryLocked, sandbox.CodeHistoryExhausted, sandbox.CodeTooLarge:
+		return
+	case sandbox.CodeHistoryCorrupt:
+		w.suspect = true
+	}
+	// What the connection knows of the file may be wrong: the next record
+	// opens it anew.
+	w.conn.close()
+	w.conn = nil
+}
+
+// checkpoint moves the log into the file once it is long. It runs after the
+// callers were answered, so that none waits for it.
+func (w *writer) checkpoint() {
+	limit := w.s.opts.checkpointPages
+	if w.conn == nil || w.pages < limit {
+		return
+	}
+	// Records of one commit share pages, so the count is above the truth.
+	log, moved, err := w.conn.checkpoint("noop")
+	if w.pages = log - moved; err != nil || w.pages < limit {
+		return
+	}
+	w.s.opts.phase("checkpoint")
+	log, moved, err = w.conn.checkpoint("passive")
+	w.pages = log - moved // a fault here is met again by the next record
+	if err != nil || log < 2*limit {
+		return
+	}
+	// Readers have kept the log from being begun anew. Those of this process
+	// are asked to pause; others have a moment to finish.
+	w.s.gate.Lock()
+	defer w.s.gate.Unlock()
+	_ = w.conn.exec(`pragma busy_timeout = 100`)
+	_, _, _ = w.conn.checkpoint("truncate")
+	_ = w.conn.exec(busyPragma(w.s.opts.BusyTimeout))
+}
+
+// checkpoint returns how many pages the log had, and how many of them are in
+// the file now.
+func (c *conn) checkpoint(mode string) (log, moved int, err error) {
+	var blocked int
+	err = c.row(`pragma wal_checkpoint(`+mode+`)`, nil, &blocked, &log, &moved)
+	return log, moved, err
+}
+
+// check runs a check of the whole file.
+func (c *conn) check(pragma string) error {
+	return checkFile(context.Background(), c.conn, pragma)
+}
+
+func checkFile(ctx context.Context, q querier, pragma string) error {
+	var found string
+	if err := q.QueryRowContext(ctx, `pragma `+pragma+`(1)`).Scan(&found); err != nil {
+		return err
+	}
+	if found != "ok" {
+		return &sandbox.Error{Op: "check history", Code: sandbox.CodeHistoryCorrupt, Message: found}
+	}
+	return nil
+}
+
+// Check looks through the whole file for damage.
+func (s *Store) Check(ctx context.Context) error {
+	return s.read(ctx, "check history", func(q *sql.Tx) error { return checkFile(ctx, q, "integrity_check") })
+}

@@ -1,0 +1,208 @@
+package localruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+const (
+	readyTimeout   = 30 * time.Second // from the start of the process to the recorder's first answer
+	cleanupTimeout = 30 * time.Second
+)
+
+// Create makes a sandbox and returns when its recorder answers.
+func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Info, error) {
+	if err := rt.wait(ctx); err != nil {
+		return nil, err
+	}
+	spec, err := normal(spec)
+	if err != nil {
+		return nil, err
+	}
+	limits, warnings, err := readLimits(spec.Limits)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Image == ImageHere {
+		if err := rt.takeHere(); err != nil {
+			return nil, err
+		}
+	}
+	b, err := rt.prepare(spec)
+	if err != nil {
+		return nil, err
+	}
+	b.op.Lock()
+	defer b.op.Unlock()
+	b.rec.Info.Warnings = append(warnings, notRun(spec)...)
+	err = b.start(ctx, &launch{record: b.rec, dir: b.dir, limits: limits, env: spec.Env})
+	if err != nil {
+		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		return nil, errors.Join(err, b.discard(cleaning))
+	}
+	rt.opts.Logger.InfoContext(ctx, "sandbox created", "sandbox", b.rec.Info.ID, "image", spec.Image)
+	return b.info(), nil
+}
+
+// takeHere takes the only place for a sandbox without isolation.
+func (rt *Runtime) takeHere() error {
+	if !rt.opts.Here {
+		return &sandbox.Error{
+			Op: "create sandbox", Field: "image", Code: sandbox.CodeIsolation,
+			Message: "the image here runs commands on this very machine without isolation; this server was not started to allow that (--here)",
+		}
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.hereOne {
+		return &sandbox.Error{
+			Op: "create sandbox", Code: sandbox.CodeSandboxState,
+			Message: "there is a sandbox without isolation already; this machine can be only one, delete that first",
+		}
+	}
+	rt.hereOne = true
+	return nil
+}
+
+// prepare makes the folder of a new sandbox, so that a server that dies from
+// here on finds what it has to clear away.
+func (rt *Runtime) prepare(spec *sandbox.Spec) (*box, error) {
+	recorder, err := rt.recorder()
+	if err != nil {
+		rt.giveHere(spec.Image)
+		return nil, err
+	}
+	now := rt.opts.Now().UTC().Truncate(time.Microsecond)
+	rec := &record{
+		Version: recordVersion, Spec: *spec, Engine: spec.Image, Recorder: recorder, ChangedAt: now,
+		Token: newToken(), ExecdToken: newToken(),
+		Info: sandbox.Info{
+			ID: id.NewRandom(), InstanceID: id.NewRandom(), Name: spec.Name, State: sandbox.Pending,
+			Reason: "STARTING", Image: spec.Image, Metadata: spec.Metadata, CreatedAt: now,
+		},
+	}
+	rec.Spec.Env = nil
+	if spec.Timeout > 0 {
+		rec.Info.ExpiresAt = now.Add(spec.Timeout)
+	}
+	b := rt.newBox(rec, dir(filepath.Join(rt.opts.StateDir, "sandboxes", rec.Info.ID)))
+	err = b.makeFiles()
+	if err != nil {
+		rt.giveHere(spec.Image)
+		return nil, errors.Join(fmt.Errorf("prepare sandbox: %w", err), os.RemoveAll(string(b.dir)))
+	}
+	rt.mu.Lock()
+	rt.boxes[rec.Info.ID] = b
+	rt.mu.Unlock()
+	return b, nil
+}
+
+func (b *box) makeFiles() error {
+	for _, name := range []string{"", "run", "history"} {
+		if err := os.Mkdir(b.dir.file(name), 0o700); err != nil {
+			return err
+		}
+	}
+	if err := b.dir.save(b.rec); err != nil {
+		return err
+	}
+	if err := b.dir.writeExpiry(b.rec.Info.ExpiresAt); err != nil {
+		return err
+	}
+	return b.listen()
+}
+
+// start starts the sandbox and waits for its recorder.
+func (b *box) start(ctx context.Context, l *launch) error {
+	ref, warnings, err := b.engine.start(ctx, l)
+	if err != nil {
+		b.closeSockets()
+		return err
+	}
+	b.mu.Lock()
+	next := *b.rec
+	next.Process = ref
+	next.Info.Warnings = append(next.Info.Warnings, warnings...)
+	b.rec = &next
+	b.mu.Unlock()
+	select {
+	case b.rt.started <- b: // from now on it is served
+	case <-b.rt.done:
+		b.closeSockets()
+		return errStopped()
+	}
+	if err := b.ready(ctx, ref); err != nil {
+		return err
+	}
+	return b.change(func(r *record) {
+		r.Info.State, r.Info.Reason, r.Info.Message = sandbox.Running, "RUNNING", "the recorder answers"
+	})
+}
+
+// ready waits for the recorder's first connection.
+func (b *box) ready(ctx context.Context, ref proc.Ref) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, errors.New("the recorder did not answer in time"))
+	defer cancel()
+	if h, err := ref.Open(); err == nil {
+		gone, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer h.Close()
+			if h.Wait(gone) == nil {
+				stop(errors.New("its first process ended"))
+			}
+		}()
+		defer func() { stop(nil); <-done }()
+		ctx = gone
+	}
+	if err := b.control.waitConnected(ctx); err != nil {
+		return &sandbox.Error{
+			Op: "start sandbox", Sandbox: b.rec.Info.ID, Code: sandbox.CodeIsolation, Err: context.Cause(ctx),
+			Message: "its recorder does not answer" + b.dir.console(),
+		}
+	}
+	return nil
+}
+
+// discard removes a sandbox that did not come to life. Its caller holds op.
+func (b *box) discard(ctx context.Context) error {
+	b.control.close("the sandbox could not be started")
+	err := b.engine.remove(ctx, b.record(), b.dir)
+	if err == nil {
+		err = os.RemoveAll(string(b.dir))
+	}
+	if err != nil {
+		return fmt.Errorf("clear away the sandbox that did not start: %w", err)
+	}
+	b.forget()
+	return nil
+}
+
+// forget drops the sandbox from the living, and ends what serves it.
+func (b *box) forget() {
+	rec := b.record()
+	b.rt.mu.Lock()
+	delete(b.rt.boxes, rec.Info.ID)
+	b.rt.mu.Unlock()
+	b.rt.giveHere(rec.Engine)
+	close(b.quit)
+}
+
+func (rt *Runtime) giveHere(image string) {
+	if image == ImageHere {
+		rt.mu.Lock()
+		rt.hereOne = false
+		rt.mu.Unlock()
+	}
+}

@@ -1,0 +1,210 @@
+// Package doctor tells what this machine can do for sandboxes, what it lacks,
+// and the command that gives it what it lacks.
+//
+//	for _, check := range doctor.Run(ctx, doctor.Machine(&doctor.Options{Runsc: path})) { … }
+//
+// What it asks of the machine is a struct of functions, so that its words can
+// be tested for machines that are not at hand.
+package doctor
+
+import (
+	"context"
+	"fmt"
+)
+
+// Severity tells what it means that a check is not OK.
+type Severity string
+
+// The severities.
+const (
+	Required Severity = "required" // no isolated sandbox without it
+	Advised  Severity = "advised"  // sandboxes work, something is missing in them
+	Noted    Severity = "noted"    // worth knowing, changes nothing
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name     string   `json:"name"`
+	OK       bool     `json:"ok"`
+	Severity Severity `json:"severity"`
+	Text     string   `json:"text"`          // what was found, and what follows from it
+	Fix      string   `json:"fix,omitempty"` // what to type or to do
+}
+
+// Probes ask the machine.
+type Probes struct {
+	EUID           func() int
+	UserNamespaces func() error // nil: an ordinary user may make them
+	OS             func() string
+	Kernel         func() (release string, ok bool)
+	Container      func() string // kind of container this is in; empty: none
+	Runsc          func(ctx context.Context) (version string, err error)
+	Recorder       func(ctx context.Context) (version string, err error)
+	Python         func(ctx context.Context) (version string, venv bool, err error)
+	Mount          func(ctx context.Context) error
+	Memory         func(ctx context.Context) error
+	Disk           func() (free uint64, err error)
+	// Start starts a sandbox, runs a command in it, and ends it.
+	Start func(ctx context.Context) error
+}
+
+// minDisk is what the writable layers and histories of a few sandboxes take.
+const minDisk = 2 << 30
+
+// Run asks everything, and tries a start only where it has a chance.
+func Run(ctx context.Context, p *Probes) []Check {
+	checks := []Check{
+		p.user(), p.kernel(), p.container(), p.mount(ctx), p.runsc(ctx), p.recorder(ctx), p.memory(ctx), p.python(ctx), p.disk(),
+	}
+	for _, c := range checks {
+		if !c.OK && c.Severity == Required {
+			return append(checks, Check{
+				Name: "start", Severity: Required,
+				Text: "no sandbox was started: " + c.Name + " is missing",
+				Fix:  c.Fix,
+			})
+		}
+	}
+	return append(checks, p.start(ctx))
+}
+
+// Isolated reports whether sandboxes can be isolated on this machine.
+func Isolated(checks []Check) bool {
+	for _, c := range checks {
+		if !c.OK && c.Severity == Required {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Probes) user() Check {
+	c := Check{Name: "user", Severity: Required}
+	if p.EUID() == 0 {
+		c.OK, c.Text = true, "root"
+		return c
+	}
+	c.Fix = "sudo glassbox doctor"
+	if err := p.UserNamespaces(); err != nil {
+		c.Text = fmt.Sprintf("this user is not root, and may not make user namespaces (%v); this version needs root, the next one root or user namespaces", err)
+		return c
+	}
+	c.Text = "this user is not root; this version needs root (user namespaces are there, and the next version will use them)"
+	return c
+}
+
+func (p *Probes) kernel() Check {
+	release, ok := p.Kernel()
+	c := Check{Name: "kernel", OK: ok, Severity: Required, Text: "Linux " + release}
+	if !ok {
+		c.Text = fmt.Sprintf("%s is not Linux 4.15 or newer on amd64 or arm64, which gVisor needs", release)
+		c.Fix = "use a Linux machine, or a Linux VM on this one"
+	}
+	return c
+}
+
+func (p *Probes) container() Check {
+	c := Check{Name: "container", OK: true, Severity: Noted, Text: "this machine is no container"}
+	if kind := p.Container(); kind != "" {
+		c.OK = false
+		c.Text = "this looks like a " + kind + " container; gVisor usually cannot start in one, because it may make no namespaces there"
+		c.Fix = "run glassbox on the machine that runs the container; if the container is your boundary, glassbox run --here"
+	}
+	return c
+}
+
+func (p *Probes) mount(ctx context.Context) Check {
+	c := Check{Name: "mount", OK: true, Severity: Required, Text: "mount namespaces can be made"}
+	if err := p.Mount(ctx); err != nil {
+		c.OK = false
+		c.Text = fmt.Sprintf("no mount namespace can be made (%v): CAP_SYS_ADMIN is missing", err)
+		c.Fix = "run as root outside a container, or give the container --privileged"
+	}
+	return c
+}
+
+func (p *Probes) runsc(ctx context.Context) Check {
+	version, err := p.Runsc(ctx)
+	c := Check{Name: "runsc", OK: err == nil, Severity: Required, Text: version}
+	if err != nil {
+		c.Text = fmt.Sprintf("gVisor's runsc does not start (%v)", err)
+		c.Fix = "make build"
+	}
+	return c
+}
+
+func (p *Probes) recorder(ctx context.Context) Check {
+	version, err := p.Recorder(ctx)
+	c := Check{Name: "recorder", OK: err == nil, Severity: Required, Text: version}
+	if err != nil {
+		c.Text = fmt.Sprintf("the recorder's binary does not start (%v)", err)
+		c.Fix = "make build"
+	}
+	return c
+}
+
+func (p *Probes) memory(ctx context.Context) Check {
+	c := Check{Name: "memory limit", OK: true, Severity: Advised, Text: "memory and CPU limits are held by control groups"}
+	if err := p.Memory(ctx); err != nil {
+		c.OK = false
+		c.Text = fmt.Sprintf("memory limits are not held: no control group can be made (%v); a sandbox can use up the machine's memory", err)
+		c.Fix = "run as root on a system that mounts /sys/fs/cgroup with the memory controller"
+	}
+	return c
+}
+
+func (p *Probes) python(ctx context.Context) Check {
+	version, venv, err := p.Python(ctx)
+	c := Check{Name: "python3", OK: err == nil && venv, Severity: Advised, Text: version + " with venv and ensurepip"}
+	switch {
+	case err != nil:
+		c.Text = fmt.Sprintf("there is no python3 under /usr (%v), so there is none in sandboxes of the image host", err)
+		c.Fix = p.install("python3 python3-venv", "python3")
+	case !venv:
+		c.Text = version + " has no venv or no ensurepip, so pip install does not work in sandboxes"
+		c.Fix = p.install("python3-venv", "python3-pip")
+	}
+	return c
+}
+
+// install returns the command that installs packages on this system.
+func (p *Probes) install(debian, other string) string {
+	switch p.OS() {
+	case "debian", "ubuntu":
+		return "apt-get install " + debian
+	case "fedora", "rhel", "centos", "rocky", "almalinux", "amzn":
+		return "dnf install " + other
+	case "arch":
+		return "pacman -S python"
+	case "alpine":
+		return "apk add python3 py3-pip"
+	case "opensuse", "suse", "sles":
+		return "zypper install " + other
+	}
+	return "install " + other + " with this system's package manager"
+}
+
+func (p *Probes) disk() Check {
+	free, err := p.Disk()
+	c := Check{Name: "disk", OK: err == nil && free >= minDisk, Severity: Advised}
+	switch {
+	case err != nil:
+		c.Text = fmt.Sprintf("the free space of the state folder is not known (%v)", err)
+	case !c.OK:
+		c.Text = fmt.Sprintf("%d MiB are free in the state folder; a sandbox can write 4 GiB", free>>20)
+		c.Fix = "free some space, or give another folder with --state-dir"
+	default:
+		c.Text = fmt.Sprintf("%d GiB are free in the state folder", free>>30)
+	}
+	return c
+}
+
+func (p *Probes) start(ctx context.Context) Check {
+	c := Check{Name: "start", OK: true, Severity: Required, Text: "a sandbox was started, asked, and ended"}
+	if err := p.Start(ctx); err != nil {
+		c.OK = false
+		c.Text = fmt.Sprintf("a sandbox does not start here: %v", err)
+		c.Fix = "see the checks above; if this machine is itself the boundary, glassbox run --here runs without isolation"
+	}
+	return c
+}

@@ -1,0 +1,99 @@
+package localruntime
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/glassboxhq/glassbox/internal/localruntime/cgroup"
+	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
+	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// engine starts and ends the processes of sandboxes. Its calls for one
+// sandbox never overlap.
+type engine interface {
+	// start starts the sandbox of a launch, and returns its process and what
+	// cannot be held of what was asked.
+	start(ctx context.Context, l *launch) (proc.Ref, []string, error)
+	pause(ctx context.Context, r *record, d dir) error
+	resume(ctx context.Context, r *record, d dir) error
+	// fault tells why the process may have ended, if that can be known.
+	fault(r *record) string
+	// remove ends what still runs and removes what start made. It may be
+	// called at any time, also again.
+	remove(ctx context.Context, r *record, d dir) error
+}
+
+// launch is what an engine is told of a sandbox.
+type launch struct {
+	record *record
+	dir    dir
+	limits *limits
+	env    map[string]string // the owner's
+}
+
+// isolated is the engine of the image host.
+type isolated struct {
+	runsc *gvisor.Engine
+}
+
+func (e *isolated) start(ctx context.Context, l *launch) (proc.Ref, []string, error) {
+	if e.runsc.Runsc == "" {
+		return proc.Ref{}, nil, noIsolation("gVisor's runsc was not found", nil)
+	}
+	if os.Geteuid() != 0 {
+		return proc.Ref{}, nil, noIsolation("the local runtime needs root in this version", nil)
+	}
+	if err := l.dir.writeBoot(bootOf(l.record, l.env)); err != nil {
+		return proc.Ref{}, nil, err
+	}
+	ref, warnings, err := e.runsc.Start(ctx, &gvisor.Sandbox{
+		ID: l.record.Info.ID, Hostname: "glassbox", Dir: string(l.dir), Workdir: l.record.Spec.Workdir,
+		Args: []string{guestRecorder, "init"}, Env: environ(guestEnv()),
+		Binds: []gvisor.Mount{
+			{Source: l.dir.run(), Target: wire.GuestRun},
+			{Source: l.dir.history(), Target: wire.GuestHistory, Write: true},
+			{Source: l.record.Recorder, Target: guestRecorder, File: true},
+		},
+		Limits: l.limits.Limits, DiskSize: l.limits.disk,
+	})
+	if err != nil && ctx.Err() == nil {
+		err = noIsolation("gVisor could not start a sandbox; glassbox doctor tells what this machine lacks", err)
+	}
+	return ref, warnings, err
+}
+
+func (e *isolated) pause(ctx context.Context, r *record, d dir) error {
+	return e.runsc.Pause(ctx, r.Info.ID, string(d))
+}
+
+func (e *isolated) resume(ctx context.Context, r *record, d dir) error {
+	return e.runsc.Resume(ctx, r.Info.ID, string(d))
+}
+
+func (e *isolated) fault(r *record) string {
+	if cgroup.Killed(r.Info.ID) {
+		return "the sandbox reached its memory limit and was ended"
+	}
+	return "the sandbox's first process ended: it was killed from inside, or the machine ran out of memory"
+}
+
+func (e *isolated) remove(ctx context.Context, r *record, d dir) error {
+	return e.runsc.Remove(ctx, r.Info.ID, string(d), r.Process)
+}
+
+func noIsolation(why string, err error) error {
+	return &sandbox.Error{Op: "start sandbox", Code: sandbox.CodeIsolation, Message: why, Err: err}
+}
+
+// Launch is what the program does when it was started with Options.SelfArgs
+// and one more argument. It returns only when it could not start a sandbox.
+func Launch(args []string) error {
+	if len(args) != 1 {
+		return errors.New("launch: this command is for the local runtime's own use")
+	}
+	return gvisor.Launch(args[0])
+}

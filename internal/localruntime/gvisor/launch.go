@@ -1,0 +1,93 @@
+package gvisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glassboxhq/glassbox/internal/localruntime/userland"
+)
+
+// launch tells Launch what to do.
+type launch struct {
+	Binds   []userland.Bind `json:"binds"`
+	Cgroups []string        `json:"cgroups"` // folders of the groups to join
+	Args    []string        `json:"args"`
+}
+
+// Launch binds what a sandbox sees and becomes runsc. It must run in a mount
+// namespace of its own, and returns only when it could not.
+func Launch(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	var l launch
+	if err := json.Unmarshal(text, &l); err != nil {
+		return fmt.Errorf("launch: read %s: %w", file, err)
+	}
+	if len(l.Args) == 0 {
+		return errors.New("launch: nothing to start")
+	}
+	if err := privateNamespace(); err != nil {
+		return err
+	}
+	for _, dir := range l.Cgroups {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
+			return fmt.Errorf("launch: join control group: %w", err)
+		}
+	}
+	for _, bind := range l.Binds {
+		if err := bindReadOnly(bind); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("launch: start %s: %w", l.Args[0], syscall.Exec(l.Args[0], l.Args, os.Environ()))
+}
+
+// privateNamespace refuses to mount where the host would see it.
+func privateNamespace() error {
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	parent, err := os.Readlink("/proc/" + strconv.Itoa(os.Getppid()) + "/ns/mnt")
+	if err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	if own == parent {
+		return errors.New("launch: not in a mount namespace of its own")
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("launch: make mounts private: %w", err)
+	}
+	return nil
+}
+
+func bindReadOnly(bind userland.Bind) error {
+	if err := unix.Mount(bind.Source, bind.Target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("launch: bind %s: %w", bind.Source, err)
+	}
+	const flags = unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
+	if err := unix.Mount("", bind.Target, "", flags, ""); err != nil {
+		return fmt.Errorf("launch: make %s read-only: %w", bind.Target, err)
+	}
+	return nil
+}
+
+func writeJSON(file string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}

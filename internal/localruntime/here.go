@@ -1,0 +1,99 @@
+package localruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// here is the engine without isolation: the recorder runs as a plain process
+// of this machine, for machines that are themselves the boundary.
+type here struct{}
+
+func (here) start(ctx context.Context, l *launch) (proc.Ref, []string, error) {
+	if err := os.MkdirAll(l.record.Spec.Workdir, 0o755); err != nil {
+		return proc.Ref{}, nil, fmt.Errorf("make working directory: %w", err)
+	}
+	boot := bootOf(l.record, nil)
+	boot.Env = maps.Clone(l.env) // the machine's own comes with the process
+	boot.HistoryDir = l.dir.history()
+	boot.Socket, boot.ExpiryFile = l.dir.socket(), l.dir.expiry()
+	boot.Egress, boot.EgressPort = "", 0
+	if err := l.dir.writeBoot(boot); err != nil {
+		return proc.Ref{}, nil, err
+	}
+	console, err := os.OpenFile(l.dir.file("console.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return proc.Ref{}, nil, fmt.Errorf("open console: %w", err)
+	}
+	defer console.Close()
+	// It outlives this process, as an isolated sandbox does, so it is no
+	// command of a context.
+	cmd := exec.Command(l.record.Recorder, "serve", "--boot", l.dir.boot()) //nolint:noctx // see above
+	cmd.Stdout, cmd.Stderr = console, console
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return proc.Ref{}, nil, fmt.Errorf("start recorder: %w", err)
+	}
+	ref, err := proc.Find(cmd.Process.Pid)
+	go cmd.Wait() // reaps it; whoever wants to know of its end watches the Ref
+	warnings := []string{"no isolation: commands run on this very machine, with the rights of this user"}
+	for name := range l.record.Spec.Limits {
+		warnings = append(warnings, "the limit "+name+" is not held: there is no isolation")
+	}
+	if l.record.Spec.Network == NetworkNone {
+		warnings = append(warnings, "the network is this machine's: there is no isolation")
+	}
+	return ref, warnings, err
+}
+
+func (here) pause(context.Context, *record, dir) error {
+	return &sandbox.Error{Op: "pause sandbox", Code: sandbox.CodeUnsupported, Message: "a sandbox without isolation cannot be paused"}
+}
+
+func (here) resume(context.Context, *record, dir) error {
+	return &sandbox.Error{Op: "resume sandbox", Code: sandbox.CodeUnsupported, Message: "a sandbox without isolation cannot be paused"}
+}
+
+func (here) fault(*record) string { return "the recorder ended" }
+
+func (here) remove(ctx context.Context, r *record, d dir) error {
+	err := endSession(ctx, r.Process)
+	for _, name := range []string{"console.log"} {
+		if rm := os.Remove(d.file(name)); rm != nil && !errors.Is(rm, os.ErrNotExist) {
+			err = errors.Join(err, rm)
+		}
+	}
+	return err
+}
+
+// endSession asks the recorder to end, which ends the commands that it runs,
+// and kills it when it does not.
+func endSession(ctx context.Context, ref proc.Ref) error {
+	h, err := ref.Open()
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if err := h.Signal(unix.SIGTERM); err != nil {
+		return err
+	}
+	patient, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	if h.Wait(patient) == nil {
+		return nil
+	}
+	return ref.End(ctx)
+}

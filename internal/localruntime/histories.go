@@ -1,0 +1,141 @@
+package localruntime
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// History is the folder of a sandbox's history, of a living sandbox or of one
+// that is gone.
+type History struct {
+	ID      string        `json:"id"`
+	Name    string        `json:"name,omitempty"`
+	State   sandbox.State `json:"state"`
+	Message string        `json:"message,omitempty"`
+	Created time.Time     `json:"created_at"`
+	Deleted time.Time     `json:"deleted_at,omitzero"`
+	// Dir is /.agent-history of the sandbox. What lies in it was written by
+	// the sandbox: open it without following links, and never while Live.
+	Dir  string `json:"dir"`
+	Live bool   `json:"live"`
+}
+
+// Histories lists the histories that are kept, the newest first.
+func (rt *Runtime) Histories(ctx context.Context) ([]*History, error) {
+	if err := rt.wait(ctx); err != nil {
+		return nil, err
+	}
+	var list []*History
+	err := rt.eachRecord(func(d dir, rec *record) {
+		state := rec.Info.State
+		list = append(list, &History{
+			ID: rec.Info.ID, Name: rec.Info.Name, State: state, Message: rec.Info.Message,
+			Created: rec.Info.CreatedAt, Deleted: rec.DeletedAt, Dir: d.history(),
+			Live: rec.DeletedAt.IsZero() && state != sandbox.Failed,
+		})
+	})
+	slices.SortFunc(list, func(a, b *History) int { return b.Created.Compare(a.Created) })
+	return list, err
+}
+
+// eachRecord calls do for every record on the disk that can be read.
+func (rt *Runtime) eachRecord(do func(dir, *record)) error {
+	folder := filepath.Join(rt.opts.StateDir, "sandboxes")
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return &sandbox.Error{Op: "list histories", Code: sandbox.CodeInternal, Err: err}
+	}
+	for _, entry := range entries {
+		d := dir(filepath.Join(folder, entry.Name()))
+		if !id.Valid(entry.Name()) {
+			continue
+		}
+		if rec, err := d.load(); err == nil {
+			do(d, rec)
+		}
+	}
+	return nil
+}
+
+const purgeEvery = time.Hour
+
+// purgeLoop removes what is kept no longer, until ctx ends.
+func (rt *Runtime) purgeLoop(ctx context.Context) {
+	tick := time.NewTicker(purgeEvery)
+	defer tick.Stop()
+	for {
+		if err := errors.Join(rt.purge(ctx), rt.dropRecorders()); err != nil {
+			rt.opts.Logger.ErrorContext(ctx, "old histories are not removed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// purge removes the sandboxes whose retention is over.
+func (rt *Runtime) purge(ctx context.Context) error {
+	var errs error
+	err := rt.eachRecord(func(d dir, rec *record) {
+		if rec.DeletedAt.IsZero() || rt.opts.Now().Sub(rec.DeletedAt) < rt.opts.Retention || ctx.Err() != nil {
+			return
+		}
+		// The record goes last: what is cut off in between is found again.
+		errs = errors.Join(errs, os.RemoveAll(d.history()), os.RemoveAll(string(d)))
+		rt.opts.Logger.InfoContext(ctx, "history removed after its retention", "sandbox", rec.Info.ID)
+	})
+	return errors.Join(err, errs)
+}
+
+// watchSize ends the sandbox when its history folder, which lies on the host's
+// disk and is not part of its own, grows over the cap.
+func (b *box) watchSize(ctx context.Context) {
+	if !b.lives() || b.record().Engine == ImageHere {
+		return
+	}
+	size := folderSize(b.dir.history(), b.rt.opts.HistoryCap)
+	if size <= b.rt.opts.HistoryCap {
+		return
+	}
+	b.op.Lock()
+	defer b.op.Unlock()
+	if !b.lives() {
+		return
+	}
+	b.fail(ctx, "its history folder grew over the cap of the host")
+}
+
+// folderSize sums what the files of a folder take, and stops above limit. It
+// opens folders only, and follows no link: the sandbox writes there.
+func folderSize(name string, limit int64) int64 {
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return 0
+	}
+	defer root.Close()
+	var sum int64
+	_ = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // gone meanwhile
+		}
+		if info, err := d.Info(); err == nil {
+			sum += info.Size()
+		}
+		sum += 4096 // a file costs, even an empty one
+		if sum > limit {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return sum
+}

@@ -1,0 +1,205 @@
+package localruntime
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// newToken returns a secret of 26 letters and digits, 130 bits.
+func newToken() string { return rand.Text() }
+
+// Delete ends a sandbox. Its history stays for the retention.
+func (rt *Runtime) Delete(ctx context.Context, id string) error {
+	b, err := rt.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	// What is begun is finished, even if the caller goes.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*cleanupTimeout)
+	defer cancel()
+	if err := b.delete(ctx, "DELETED", "the sandbox was deleted"); err != nil {
+		return err
+	}
+	select {
+	case <-b.served:
+		return nil
+	case <-ctx.Done():
+		return sandbox.FromContext("delete sandbox", ctx)
+	}
+}
+
+// delete ends the sandbox and keeps its history.
+func (b *box) delete(ctx context.Context, reason, message string) error {
+	b.op.Lock()
+	defer b.op.Unlock()
+	select {
+	case <-b.quit:
+		return nil // another caller was first
+	default:
+	}
+	b.control.close(message)
+	if err := b.change(func(r *record) { r.Deleting = true }); err != nil {
+		return err
+	}
+	if err := b.engine.remove(ctx, b.record(), b.dir); err != nil {
+		return &sandbox.Error{
+			Op: "delete sandbox", Sandbox: b.rec.Info.ID, Code: sandbox.CodeInternal, Err: err, Retryable: true,
+			Message: "it could not be removed whole; try again",
+		}
+	}
+	if err := os.RemoveAll(b.dir.run()); err != nil {
+		return fmt.Errorf("delete sandbox: %w", err)
+	}
+	err := b.change(func(r *record) {
+		r.entomb(reason, message, b.rt.opts.Now().UTC())
+	})
+	if err != nil {
+		return err
+	}
+	b.forget()
+	b.rt.opts.Logger.InfoContext(ctx, "sandbox ended", "sandbox", b.rec.Info.ID, "reason", reason)
+	return nil
+}
+
+// entomb makes the record one of a sandbox that is gone. A fault stays told.
+func (r *record) entomb(reason, message string, now time.Time) {
+	if r.Info.State != sandbox.Failed {
+		r.Info.State, r.Info.Reason, r.Info.Message = sandbox.Terminated, reason, message
+	}
+	r.Deleting, r.DeletedAt = false, now
+	r.Token, r.ExecdToken, r.Recorder = "", "", ""
+	r.Process.PID, r.Process.Start = 0, 0
+}
+
+// ended says why a sandbox ended by itself. What it used is given back, and
+// its record stays until it is deleted or expires.
+func (b *box) ended(ctx context.Context) {
+	b.op.Lock()
+	defer b.op.Unlock()
+	if ctx.Err() != nil || !b.lives() {
+		return // Create and Delete know themselves
+	}
+	rec := b.record()
+	if at := rec.Info.ExpiresAt; !at.IsZero() && b.rt.opts.Now().Add(time.Second).After(at) {
+		return // its init kept the expiry; so will we
+	}
+	b.fail(ctx, b.engine.fault(rec))
+}
+
+// fail ends the sandbox for a fault. Its caller holds op.
+func (b *box) fail(ctx context.Context, why string) {
+	b.control.close("the sandbox has ended: " + why)
+	log := b.rt.opts.Logger.With("sandbox", b.rec.Info.ID)
+	log.WarnContext(ctx, "sandbox failed", "reason", why)
+	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	err := b.change(func(r *record) {
+		r.Info.State, r.Info.Reason, r.Info.Message = sandbox.Failed, "ENDED", why
+	})
+	err = errors.Join(err, b.engine.remove(cleaning, b.record(), b.dir), os.RemoveAll(b.dir.run()))
+	if err != nil {
+		log.ErrorContext(ctx, "failed sandbox could not be cleared away", "error", err)
+	}
+}
+
+// expired ends a sandbox whose time is over.
+func (b *box) expired(ctx context.Context) {
+	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if err := b.delete(cleaning, "EXPIRED", "the sandbox reached its expiry"); err != nil {
+		b.rt.opts.Logger.ErrorContext(ctx, "expired sandbox could not be ended", "sandbox", b.rec.Info.ID, "error", err)
+	}
+}
+
+// Pause stops all processes of a sandbox where they are. Its expiry stands.
+func (rt *Runtime) Pause(ctx context.Context, id string) (*sandbox.Info, error) {
+	return rt.move(ctx, id, sandbox.Running, sandbox.Paused)
+}
+
+// Resume lets a paused sandbox go on.
+func (rt *Runtime) Resume(ctx context.Context, id string) (*sandbox.Info, error) {
+	return rt.move(ctx, id, sandbox.Paused, sandbox.Running)
+}
+
+func (rt *Runtime) move(ctx context.Context, id string, from, to sandbox.State) (*sandbox.Info, error) {
+	b, err := rt.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	b.op.Lock()
+	defer b.op.Unlock()
+	state, deleting := b.state()
+	act, op := b.engine.pause, "pause sandbox"
+	if to == sandbox.Running {
+		act, op = b.engine.resume, "resume sandbox"
+	}
+	if deleting || state != from {
+		return nil, &sandbox.Error{Op: op, Sandbox: id, Code: sandbox.CodeSandboxState, Message: "the sandbox is " + stateText(state, deleting) + ", not " + stateText(from, false)}
+	}
+	// Requests are turned away before it stands still, and let in when it runs.
+	b.control.setPaused(true)
+	err = act(context.WithoutCancel(ctx), b.record(), b.dir)
+	if err != nil {
+		b.control.setPaused(from == sandbox.Paused)
+		if _, ok := errors.AsType[*sandbox.Error](err); ok {
+			return nil, err
+		}
+		return nil, &sandbox.Error{Op: op, Sandbox: id, Code: sandbox.CodeInternal, Err: err}
+	}
+	b.control.setPaused(to == sandbox.Paused)
+	err = b.change(func(r *record) {
+		r.Info.State, r.Info.Reason, r.Info.Message = to, "RUNNING", ""
+		if to == sandbox.Paused {
+			r.Info.Reason = "PAUSED"
+		}
+	})
+	return b.info(), err
+}
+
+func stateText(state sandbox.State, deleting bool) string {
+	switch {
+	case deleting:
+		return "being deleted"
+	case state == sandbox.Running:
+		return "running"
+	case state == sandbox.Paused:
+		return "paused"
+	case state == sandbox.Pending:
+		return "being started"
+	}
+	return "ended"
+}
+
+// Renew sets the moment at which a sandbox ends, earlier or later. The zero
+// time takes the expiry away.
+func (rt *Runtime) Renew(ctx context.Context, id string, at time.Time) (*sandbox.Info, error) {
+	b, err := rt.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !at.IsZero() && !at.After(rt.opts.Now()) {
+		return nil, sandbox.Invalid("expires_at", "must be in the future")
+	}
+	b.op.Lock()
+	defer b.op.Unlock()
+	if state, deleting := b.state(); !b.lives() {
+		return nil, &sandbox.Error{Op: "renew sandbox", Sandbox: id, Code: sandbox.CodeSandboxState, Message: "the sandbox is " + stateText(state, deleting)}
+	}
+	if err := b.dir.writeExpiry(at); err != nil {
+		return nil, &sandbox.Error{Op: "renew sandbox", Sandbox: id, Code: sandbox.CodeInternal, Err: err}
+	}
+	if err := b.change(func(r *record) { r.Info.ExpiresAt = at.UTC() }); err != nil {
+		return nil, err
+	}
+	select {
+	case b.renewed <- struct{}{}:
+	default: // one notice is enough
+	}
+	return b.info(), nil
+}

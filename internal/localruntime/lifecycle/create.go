@@ -1,0 +1,206 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// The extension fields of ours, in requests and answers.
+const (
+	extName     = "glassbox.name"     // the exact name, of any script
+	extWorkdir  = "glassbox.workdir"  // absolute path
+	extNetwork  = "glassbox.network"  // none or proxy
+	extHere     = "glassbox.here"     // "true": no isolation
+	extWarnings = "glassbox.warnings" // a JSON list: what was asked and is not held
+)
+
+// description is a sandbox as the API shows it.
+type description struct {
+	ID         string            `json:"id"`
+	Image      *imageRef         `json:"image,omitempty"`
+	Status     status            `json:"status"`
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	Extensions map[string]string `json:"extensions,omitempty"`
+	Entrypoint []string          `json:"entrypoint,omitempty"`
+	ExpiresAt  string            `json:"expiresAt,omitempty"`
+	CreatedAt  string            `json:"createdAt"`
+}
+
+type imageRef struct {
+	URI string `json:"uri"`
+}
+
+type status struct {
+	State   sandbox.State `json:"state"`
+	Reason  string        `json:"reason,omitempty"`
+	Message string        `json:"message,omitempty"`
+}
+
+func (a *api) describe(r *http.Request, info *sandbox.Info) *description {
+	d := &description{
+		ID: info.ID, Image: &imageRef{info.Image}, Metadata: info.Metadata,
+		Status:    status{State: info.State, Reason: info.Reason, Message: info.Message},
+		CreatedAt: timestamp(info.CreatedAt), Extensions: map[string]string{},
+	}
+	if !info.ExpiresAt.IsZero() {
+		d.ExpiresAt = timestamp(info.ExpiresAt)
+	}
+	if info.Name != "" {
+		d.Extensions[extName] = info.Name
+	}
+	if len(info.Warnings) > 0 {
+		text, err := json.Marshal(info.Warnings)
+		if err != nil {
+			panic(err) // plain values only
+		}
+		d.Extensions[extWarnings] = string(text)
+	}
+	if spec, err := a.rt.Spec(r.Context(), info.ID); err == nil { // it may just have been deleted
+		d.Entrypoint = spec.Entrypoint
+		d.Extensions[extWorkdir], d.Extensions[extNetwork] = spec.Workdir, spec.Network
+	}
+	return d
+}
+
+// timestamp writes a time as the original does: UTC, at most microseconds.
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z") }
+
+// createRequest holds the fields that we know. What of them cannot be done
+// here is refused, never dropped in silence.
+type createRequest struct {
+	Image          *imageRef          `json:"image"`
+	SnapshotID     string             `json:"snapshotId"`
+	TemplateID     string             `json:"templateId"`
+	Entrypoint     []string           `json:"entrypoint"`
+	ResourceLimits map[string]string  `json:"resourceLimits"`
+	Timeout        *int64             `json:"timeout"`
+	Env            map[string]*string `json:"env"`
+	Metadata       map[string]string  `json:"metadata"`
+	Extensions     map[string]string  `json:"extensions"`
+	NetworkPolicy  json.RawMessage    `json:"networkPolicy"`
+	Volumes        []json.RawMessage  `json:"volumes"`
+	SecureAccess   bool               `json:"secureAccess"`
+	Lifecycle      json.RawMessage    `json:"lifecycle"`
+	Platform       *struct {
+		OS   string `json:"os"`
+		Arch string `json:"arch"`
+	} `json:"platform"`
+}
+
+func (a *api) create(w http.ResponseWriter, r *http.Request, _ *route) {
+	req, ok := readCreate(w, r)
+	if !ok {
+		return
+	}
+	switch {
+	case req.SnapshotID != "":
+		writeError(w, http.StatusNotFound, "SNAPSHOT::NOT_FOUND", "the local runtime has no snapshots")
+		return
+	case req.Image == nil || strings.TrimSpace(req.Image.URI) == "":
+		unprocessable(w, "give an image: {\"uri\": \"host\"}", "body", "image")
+		return
+	case req.Timeout != nil && *req.Timeout < 60:
+		unprocessable(w, "must be at least 60 seconds, or absent for no limit", "body", "timeout")
+		return
+	}
+	spec, err := req.spec()
+	if err != nil {
+		fail(w, err, codeNotRunning)
+		return
+	}
+	info, err := a.rt.Create(r.Context(), spec)
+	if err != nil {
+		fail(w, err, codeNotRunning)
+		return
+	}
+	answer := a.describe(r, info)
+	answer.Image = nil // as the original's answer to this request
+	writeJSON(w, http.StatusAccepted, answer)
+}
+
+// readCreate reads the body; field names in snake case count, too.
+func readCreate(w http.ResponseWriter, r *http.Request) (*createRequest, bool) {
+	var fields map[string]json.RawMessage
+	if !readBody(w, r, &fields) {
+		return nil, false
+	}
+	for name, value := range fields {
+		if strings.Contains(name, "_") {
+			delete(fields, name)
+			fields[camel(name)] = value
+		}
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		panic(err) // it was JSON a moment ago
+	}
+	var req createRequest
+	if err := json.Unmarshal(text, &req); err != nil {
+		place := "body"
+		if e, ok := err.(*json.UnmarshalTypeError); ok { //nolint:errorlint // Unmarshal does not wrap it
+			place = e.Field
+		}
+		unprocessable(w, "is not of the type that this field has", "body", place)
+		return nil, false
+	}
+	return &req, true
+}
+
+func camel(name string) string {
+	words := strings.Split(name, "_")
+	for i := 1; i < len(words); i++ {
+		if words[i] != "" {
+			words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
+		}
+	}
+	return strings.Join(words, "")
+}
+
+func (req *createRequest) spec() (*sandbox.Spec, error) {
+	spec := &sandbox.Spec{
+		Image: strings.TrimSpace(req.Image.URI), Metadata: req.Metadata, Entrypoint: req.Entrypoint,
+		Limits: req.ResourceLimits, Env: map[string]string{},
+		Name: req.Extensions[extName], Workdir: req.Extensions[extWorkdir], Network: req.Extensions[extNetwork],
+	}
+	for name, value := range req.Env {
+		if value != nil {
+			spec.Env[name] = *value
+		}
+	}
+	if req.Timeout != nil {
+		// Bounded here, so that the product cannot overflow.
+		spec.Timeout = time.Duration(min(*req.Timeout, 1<<32)) * time.Second
+	}
+	if req.Extensions[extHere] == "true" {
+		spec.Image = "here"
+	}
+	return spec, req.unsupported(spec)
+}
+
+// unsupported tells what of a request the local runtime cannot do.
+func (req *createRequest) unsupported(spec *sandbox.Spec) error {
+	given := func(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+	switch {
+	case req.TemplateID != "":
+		return sandbox.Invalid("templateId", "the local runtime has no templates")
+	case given(req.NetworkPolicy):
+		return sandbox.Invalid("networkPolicy", "the local runtime has none; use the extension "+extNetwork+" with none or proxy")
+	case len(req.Volumes) > 0:
+		return sandbox.Invalid("volumes", "the local runtime has no volumes; upload files instead")
+	case req.SecureAccess:
+		return sandbox.Invalid("secureAccess", "every sandbox of the local runtime has tokens of its own; leave it out")
+	case given(req.Lifecycle):
+		return sandbox.Invalid("lifecycle", "the local runtime has no lifecycle hooks")
+	case spec.Image == "here" && req.Extensions[extHere] != "true":
+		return sandbox.Invalid("image", "here runs commands without isolation; it needs the extension "+extHere+" = true")
+	}
+	if p := req.Platform; p != nil && (p.OS != "" && !strings.EqualFold(p.OS, "linux") || p.Arch != "" && !strings.EqualFold(p.Arch, runtime.GOARCH)) {
+		return sandbox.Invalid("platform", "this machine runs linux/"+runtime.GOARCH+" only")
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// target is the place that a proxied request is for.
+type target struct {
+	prefix, id, port string
+	rest             string // path behind the port, still escaped
+}
+
+// path returns the path of the request for the sandbox.
+func (t *target) path() string { return "/" + t.rest }
+
+// base is the path under which the port is reached from outside.
+func (t *target) base() string { return t.prefix + "/sandboxes/" + t.id + "/proxy/" + t.port }
+
+// stripped are the headers that are for us, or for the user's own session
+// with us, and no business of a sandbox.
+var stripped = []string{"Authorization", "Cookie", headerKey, "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+
+// newPorts returns the transport to ports inside sandboxes. The host of a URL
+// is the sandbox's id.
+func (a *api) newPorts() *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			id, text, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, err
+			}
+			port, err := strconv.Atoi(text)
+			if err != nil {
+				return nil, err
+			}
+			return a.rt.DialPort(ctx, id, port)
+		},
+		DisableCompression:  true,
+		MaxIdleConnsPerHost: 4,
+		IdleConnTimeout:     10 * time.Second,
+	}
+}
+
+// proxy passes a request on to a port of a sandbox.
+func (a *api) proxy(w http.ResponseWriter, r *http.Request, t *target) {
+	port, err := strconv.Atoi(t.port)
+	if err != nil || port < 1 || port > 65535 {
+		unprocessable(w, "must be a number between 1 and 65535", "path", "port")
+		return
+	}
+	access, err := a.rt.Access(r.Context(), t.id)
+	if err != nil {
+		fail(w, err, codeNotRunning)
+		return
+	}
+	toRecorder := port == wire.ExecdPort || port == wire.DefaultPort
+	ownToken := same(r.Header.Get(wire.HeaderToken), access.Token) || same(r.Header.Get(wire.HeaderExecdToken), access.ExecdToken)
+	if !ownToken && (toRecorder || !a.opts.Trusted && !a.bearsKey(r)) {
+		w.Header().Set(headerCode, string(sandbox.CodeUnauthorized))
+		writeError(w, http.StatusUnauthorized, "GLASSBOX::UNAUTHORIZED",
+			"this port of the sandbox wants the headers that come with its endpoint ("+wire.HeaderToken+" or "+wire.HeaderExecdToken+")")
+		return
+	}
+	if toRecorder && r.Header.Get("Upgrade") != "" {
+		writeError(w, http.StatusNotImplemented, "GLASSBOX::UNSUPPORTED_CAPABILITY", "the recorder has no WebSocket at this path")
+		return
+	}
+	// A body may still come in while the answer goes out, as with the input
+	// of a command that already prints.
+	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		fail(w, err, codeNotRunning)
+		return
+	}
+	a.reverse(t, toRecorder).ServeHTTP(w, r)
+}
+
+func (a *api) reverse(t *target, toRecorder bool) *httputil.ReverseProxy {
+	host := net.JoinHostPort(t.id, t.port)
+	var transport http.RoundTripper = a.ports
+	if toRecorder {
+		host, transport = "recorder", a.rt.Conn(t.id)
+	}
+	return &httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1, // what a program prints is wanted now
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL = &url.URL{Scheme: "http", Host: host, RawQuery: p.In.URL.RawQuery}
+			p.Out.URL.RawPath = t.path()
+			if plain, err := url.PathUnescape(t.path()); err == nil {
+				p.Out.URL.Path = plain
+			}
+			p.Out.Host = "127.0.0.1:" + t.port
+			for _, name := range stripped {
+				p.Out.Header.Del(name)
+			}
+			if !toRecorder {
+				p.Out.Header.Del(wire.HeaderToken)
+				p.Out.Header.Del(wire.HeaderExecdToken)
+			}
+			p.SetXForwarded()
+		},
+		ModifyResponse: func(res *http.Response) error {
+			// A place on the server inside is below our path outside.
+			if to := res.Header.Get("Location"); strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "//") {
+				res.Header.Set("Location", t.base()+to)
+			}
+			res.Header.Del(headerRequestID) // ours stands already
+			return nil
+		},
+		ErrorHandler: a.proxyFailed,
+	}
+}
+
+// proxyFailed answers when the sandbox could not be asked.
+func (a *api) proxyFailed(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // nobody reads an answer
+	}
+	if e, ok := errors.AsType[*sandbox.Error](err); ok && e.Code != sandbox.CodeUnavailable {
+		fail(w, e, codeNotRunning)
+		return
+	}
+	w.Header().Set(headerCode, string(sandbox.CodeUnavailable))
+	writeError(w, http.StatusBadGateway, "BACKEND_CONNECTION_FAILED", err.Error())
+}

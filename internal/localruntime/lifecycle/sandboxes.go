@@ -1,0 +1,274 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// The codes for a sandbox that is not in the state that was asked for.
+const (
+	codeNotRunning = "DOCKER::SANDBOX_NOT_RUNNING"
+	codeNotPaused  = "DOCKER::SANDBOX_NOT_PAUSED"
+	codeExpiration = "DOCKER::INVALID_EXPIRATION"
+)
+
+// maxBody bounds the body of a request of this API.
+const maxBody = 1 << 20
+
+// route is a path below /sandboxes.
+type route struct {
+	prefix string
+	parts  []string
+}
+
+func (a *api) sandboxes(w http.ResponseWriter, r *http.Request, at *route) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	type entry struct {
+		method string
+		serve  func(http.ResponseWriter, *http.Request, *route)
+	}
+	var entries []entry
+	switch {
+	case len(at.parts) == 0:
+		entries = []entry{{http.MethodGet, a.list}, {http.MethodPost, a.create}}
+	case at.parts[0] == "":
+	case len(at.parts) == 1:
+		entries = []entry{{http.MethodGet, a.get}, {http.MethodDelete, a.delete}}
+	case len(at.parts) == 2:
+		switch at.parts[1] {
+		case "pause":
+			entries = []entry{{http.MethodPost, a.pause}}
+		case "resume":
+			entries = []entry{{http.MethodPost, a.resume}}
+		case "renew-expiration":
+			entries = []entry{{http.MethodPost, a.renew}}
+		case "snapshots", "metadata", "networkpolicy", "diagnostics":
+			notSupported(w, at.parts[1])
+			return
+		}
+	case len(at.parts) == 3 && at.parts[1] == "endpoints":
+		entries = []entry{{http.MethodGet, a.endpoint}}
+	case len(at.parts) == 3 && at.parts[1] == "diagnostics":
+		notSupported(w, "diagnostics")
+		return
+	}
+	for _, e := range entries {
+		if e.method == r.Method {
+			e.serve(w, r, at)
+			return
+		}
+	}
+	if len(entries) > 0 {
+		wrongMethod(w)
+		return
+	}
+	notFound(w)
+}
+
+func (a *api) get(w http.ResponseWriter, r *http.Request, at *route) {
+	info, err := a.rt.Get(r.Context(), at.parts[0])
+	if err != nil {
+		fail(w, err, codeNotRunning)
+		return
+	}
+	writeJSON(w, http.StatusOK, a.describe(r, info))
+}
+
+func (a *api) delete(w http.ResponseWriter, r *http.Request, at *route) {
+	if err := a.rt.Delete(r.Context(), at.parts[0]); err != nil {
+		fail(w, err, codeNotRunning)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (a *api) pause(w http.ResponseWriter, r *http.Request, at *route) {
+	if _, err := a.rt.Pause(r.Context(), at.parts[0]); err != nil {
+		fail(w, err, codeNotRunning)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (a *api) resume(w http.ResponseWriter, r *http.Request, at *route) {
+	if _, err := a.rt.Resume(r.Context(), at.parts[0]); err != nil {
+		fail(w, err, codeNotPaused)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (a *api) renew(w http.ResponseWriter, r *http.Request, at *route) {
+	var body map[string]json.RawMessage
+	if !readBody(w, r, &body) {
+		return
+	}
+	raw, ok := body["expiresAt"]
+	if !ok {
+		raw, ok = body["expires_at"]
+	}
+	when, valid := readTime(raw)
+	if !ok || !valid {
+		unprocessable(w, "must be a time such as 2026-01-02T15:04:05Z", "body", "expiresAt")
+		return
+	}
+	info, err := a.rt.Renew(r.Context(), at.parts[0], when)
+	switch {
+	case errors.Is(err, sandbox.ErrInvalid):
+		w.Header().Set(headerCode, string(sandbox.CodeInvalid))
+		writeError(w, http.StatusBadRequest, codeExpiration, err.Error())
+	case err != nil:
+		fail(w, err, codeExpiration)
+	default:
+		writeJSON(w, http.StatusOK, map[string]string{"expiresAt": timestamp(info.ExpiresAt)})
+	}
+}
+
+// readTime reads a time as the original does: RFC 3339, where no zone means
+// UTC, or seconds since 1970.
+func readTime(raw json.RawMessage) (time.Time, bool) {
+	var seconds float64
+	if json.Unmarshal(raw, &seconds) == nil && seconds > 0 && seconds < 1<<40 {
+		return time.Unix(0, int64(seconds*1e9)).UTC(), true
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return time.Time{}, false
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00"} {
+		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() {
+			return t.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// endpoint tells where a port is reached. Both kinds of endpoint lead through
+// the server here: a sandbox has no address of its own.
+func (a *api) endpoint(w http.ResponseWriter, r *http.Request, at *route) {
+	id, text := at.parts[0], at.parts[2]
+	port, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
+		unprocessable(w, "must be a number", "path", "port")
+		return
+	case port < 1 || port > 65535:
+		writeError(w, http.StatusBadRequest, "DOCKER::INVALID_PORT", "the port must be between 1 and 65535")
+		return
+	case r.URL.Query().Has("expires"):
+		writeError(w, http.StatusBadRequest, "SANDBOX::API_NOT_SUPPORTED", "the local runtime has no signed endpoints")
+		return
+	}
+	access, err := a.rt.Access(r.Context(), id)
+	if err != nil {
+		fail(w, err, codeNotRunning)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{
+		"endpoint": r.Host + at.prefix + "/sandboxes/" + id + "/proxy/" + strconv.Itoa(port),
+		"headers":  map[string]string{wire.HeaderExecdToken: access.ExecdToken, wire.HeaderToken: access.Token},
+	})
+}
+
+// list answers with one page of the sandboxes that the filters leave.
+func (a *api) list(w http.ResponseWriter, r *http.Request, _ *route) {
+	query := r.URL.Query()
+	page, ok := number(query, "page", 1, 1<<31-1)
+	if !ok {
+		unprocessable(w, "must be a number from 1", "query", "page")
+		return
+	}
+	size, ok := number(query, "pageSize", 20, 200)
+	if !ok {
+		unprocessable(w, "must be a number between 1 and 200", "query", "pageSize")
+		return
+	}
+	labels, ok := readLabels(query.Get("metadata"))
+	if !ok {
+		writeError(w, http.StatusBadRequest, "INVALID_METADATA_FORMAT", "metadata must be key=value pairs joined by &, encoded as one value")
+		return
+	}
+	all, err := a.rt.List(r.Context())
+	if err != nil {
+		fail(w, err, codeNotRunning)
+		return
+	}
+	all = slices.DeleteFunc(all, func(info *sandbox.Info) bool { return !matches(info, query["state"], labels) })
+	first := min((page-1)*size, len(all))
+	items := []*description{}
+	for _, info := range all[first:min(first+size, len(all))] {
+		items = append(items, a.describe(r, info))
+	}
+	pages := (len(all) + size - 1) / size
+	writeJSON(w, http.StatusOK, map[string]any{"items": items, "pagination": map[string]any{
+		"page": page, "pageSize": size, "totalItems": len(all), "totalPages": pages, "hasNextPage": page < pages,
+	}})
+}
+
+func number(query url.Values, name string, missing, most int) (int, bool) {
+	if !query.Has(name) {
+		return missing, true
+	}
+	n, err := strconv.Atoi(query.Get(name))
+	return n, err == nil && n >= 1 && n <= most
+}
+
+// readLabels reads the query string within the query string.
+func readLabels(text string) (map[string]string, bool) {
+	labels := map[string]string{}
+	if text == "" {
+		return labels, true
+	}
+	for pair := range strings.SplitSeq(text, "&") {
+		key, value, ok := strings.Cut(pair, "=")
+		key, err := url.QueryUnescape(key)
+		if err != nil || !ok {
+			return nil, false
+		}
+		if labels[key], err = url.QueryUnescape(value); err != nil {
+			return nil, false
+		}
+	}
+	return labels, true
+}
+
+func matches(info *sandbox.Info, states []string, labels map[string]string) bool {
+	ofState := func(state string) bool { return strings.EqualFold(state, string(info.State)) }
+	if len(states) > 0 && !slices.ContainsFunc(states, ofState) {
+		return false
+	}
+	for key, value := range labels {
+		if has, ok := info.Metadata[key]; !ok || has != value {
+			return false
+		}
+	}
+	return true
+}
+
+// readBody reads a JSON object, and answers the request when there is none.
+func readBody(w http.ResponseWriter, r *http.Request, v any) bool {
+	text, err := io.ReadAll(r.Body)
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		writeError(w, http.StatusRequestEntityTooLarge, "SANDBOX::INVALID_PARAMETER",
+			"the body is over the limit of "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes")
+		return false
+	}
+	if err != nil {
+		return false // the client went
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		unprocessable(w, "the body must be a JSON object", "body")
+		return false
+	}
+	return true
+}

@@ -1,0 +1,74 @@
+package localruntime
+
+import (
+	"cmp"
+	"log/slog"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/localruntime/egress"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// Options say where a runtime keeps its state and what it starts.
+type Options struct {
+	// StateDir holds everything that the runtime keeps; it is made if absent.
+	StateDir string
+	// Runsc is the path of gVisor's runsc, a static build. Empty: only the
+	// image "here" can be started, if Here allows it.
+	Runsc string
+	// Recorder is the path of the recorder's static binary.
+	Recorder string
+	// Self is the executable that calls [Launch] when it is started with
+	// SelfArgs and one more argument; empty: this executable.
+	Self     string
+	SelfArgs []string
+	// Version is told on the state socket and by the lifecycle API.
+	Version string
+	// Here allows the image "here": no isolation, this very machine.
+	Here bool
+	// Retention is how long the history of a deleted sandbox is kept; 0:
+	// seven days.
+	Retention time.Duration
+	// HistoryCap bounds the folder of a sandbox's history, which lies on the
+	// host's disk; a sandbox above it is ended. 0: 2 GiB.
+	HistoryCap int64
+	// AllowPrivateNetwork lists the private networks that sandboxes may reach
+	// through the proxy; none by default.
+	AllowPrivateNetwork []netip.Prefix
+	// OnConnect is told of every connection that a sandbox asks for.
+	OnConnect func(egress.Event)
+	// Logger is for the operator; nil: silent.
+	Logger *slog.Logger
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+const (
+	defaultRetention  = 7 * 24 * time.Hour
+	defaultHistoryCap = 2 << 30
+)
+
+func (o *Options) withDefaults() (*Options, error) {
+	if o == nil || o.StateDir == "" {
+		return nil, sandbox.Invalid("state_dir", "must name the folder in which the runtime keeps its state")
+	}
+	opts := *o
+	opts.Retention = cmp.Or(opts.Retention, defaultRetention)
+	opts.HistoryCap = cmp.Or(opts.HistoryCap, defaultHistoryCap)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Self == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, &sandbox.Error{Op: "find this executable", Code: sandbox.CodeInternal, Err: err}
+		}
+		opts.Self = self
+	}
+	return &opts, nil
+}

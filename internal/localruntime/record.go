@@ -1,0 +1,144 @@
+package localruntime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// record is what is kept of a sandbox, in sandbox.json.
+type record struct {
+	Version int          `json:"version"`
+	Info    sandbox.Info `json:"info"`
+	Spec    sandbox.Spec `json:"spec"` // without Env, which is in the boot file only
+	Engine  string       `json:"engine"`
+	// Token and ExecdToken are gone when the sandbox is.
+	Token      string    `json:"token,omitempty"`
+	ExecdToken string    `json:"execd_token,omitempty"`
+	Process    proc.Ref  `json:"process,omitzero"`
+	Recorder   string    `json:"recorder,omitempty"` // path of the binary that it runs
+	Deleting   bool      `json:"deleting,omitempty"`
+	DeletedAt  time.Time `json:"deleted_at,omitzero"`
+	// ChangedAt is when the state changed last.
+	ChangedAt time.Time `json:"changed_at"`
+}
+
+const recordVersion = 1
+
+// copyInfo returns an Info that the caller may change.
+func (r *record) copyInfo() *sandbox.Info {
+	info := r.Info
+	info.Metadata = maps.Clone(info.Metadata)
+	info.Warnings = slices.Clone(info.Warnings)
+	return &info
+}
+
+// dir is the folder of one sandbox. Only history is written by the sandbox;
+// the host opens nothing in it while the sandbox lives.
+type dir string
+
+func (d dir) file(name string) string { return filepath.Join(string(d), name) }
+func (d dir) run() string             { return d.file("run") }
+func (d dir) history() string         { return d.file("history") }
+func (d dir) boot() string            { return filepath.Join(d.run(), "boot.json") }
+func (d dir) socket() string          { return filepath.Join(d.run(), "recorder.sock") }
+func (d dir) egress() string          { return filepath.Join(d.run(), "egress.sock") }
+func (d dir) expiry() string          { return filepath.Join(d.run(), "expires_at") }
+
+// save writes the record, so that after a crash there is the old or the new.
+func (d dir) save(r *record) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("save sandbox %s: %w", r.Info.ID, err)
+	}
+	if err := writeFile(d.file("sandbox.json"), append(text, '\n')); err != nil {
+		return fmt.Errorf("save sandbox %s: %w", r.Info.ID, err)
+	}
+	return nil
+}
+
+func (d dir) load() (*record, error) {
+	text, err := os.ReadFile(d.file("sandbox.json"))
+	if err != nil {
+		return nil, fmt.Errorf("load sandbox: %w", err)
+	}
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("load sandbox: read %s: %w", d.file("sandbox.json"), err)
+	}
+	if r.Version != recordVersion || r.Info.ID != filepath.Base(string(d)) {
+		return nil, fmt.Errorf("load sandbox: %s is not of this version or not of this sandbox", d.file("sandbox.json"))
+	}
+	return &r, nil
+}
+
+// writeExpiry tells the sandbox's init when to end; the zero time: never.
+func (d dir) writeExpiry(at time.Time) error {
+	if at.IsZero() {
+		if err := os.Remove(d.expiry()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("write expiry: %w", err)
+		}
+		return nil
+	}
+	return writeFile(d.expiry(), []byte(at.UTC().Format(time.RFC3339Nano)+"\n"))
+}
+
+// writeFile replaces a file, mode 0600, whole or not at all, and returns when
+// that is on the disk.
+func writeFile(name string, content []byte) error {
+	temp := filepath.Join(filepath.Dir(name), ".new-"+id.NewRandom()[:8])
+	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(temp, name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+func syncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// console returns the last words of the sandbox's first process, for the text
+// of an error.
+func (d dir) console() string {
+	file, err := os.Open(d.file("console.log")) // the engine's, no path of the sandbox
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	const most = 2048
+	if size, err := file.Seek(0, io.SeekEnd); err != nil || size == 0 {
+		return ""
+	} else if _, err := file.Seek(max(0, size-most), io.SeekStart); err != nil {
+		return ""
+	}
+	text, err := io.ReadAll(io.LimitReader(file, most))
+	if err != nil {
+		return ""
+	}
+	return ": " + strings.ToValidUTF8(strings.TrimSpace(string(text)), "?")
+}

@@ -1,0 +1,198 @@
+package localruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
+	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
+	"github.com/glassboxhq/glassbox/internal/localruntime/sockets"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// Runtime runs the sandboxes of one state folder. Its methods may be called
+// from any goroutine; they wait until [Runtime.Run] has taken up what was left.
+type Runtime struct {
+	opts    *Options
+	lock    *os.File
+	engines map[string]engine // by image
+
+	ready   chan struct{} // closed by Run when the sandboxes are taken up
+	done    chan struct{} // closed when Run has ended
+	started chan *box     // new sandboxes, for Run to serve
+	once    sync.Once     // gives the lock back
+
+	mu      sync.Mutex
+	running bool
+	boxes   map[string]*box
+	copies  map[string]recorderCopy
+	listen  string
+	hereOne bool // a sandbox without isolation exists or is being made
+}
+
+// New takes the lock of the state folder. It starts nothing; Run does.
+func New(opts *Options) (*Runtime, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if opts.StateDir, err = filepath.Abs(opts.StateDir); err != nil {
+		return nil, fmt.Errorf("open state folder: %w", err)
+	}
+	for _, name := range []string{"", "sandboxes", "recorders"} {
+		if err := os.MkdirAll(filepath.Join(opts.StateDir, name), 0o700); err != nil {
+			return nil, &sandbox.Error{Op: "open state folder", Code: sandbox.CodePermission, Err: err, Message: "give a folder that can be written with --state-dir"}
+		}
+	}
+	lock, err := takeLock(opts.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	return &Runtime{
+		opts: opts, lock: lock,
+		engines: map[string]engine{
+			ImageHost: &isolated{&gvisor.Engine{Runsc: opts.Runsc, Self: opts.Self, SelfArgs: opts.SelfArgs}},
+			ImageHere: here{},
+		},
+		ready: make(chan struct{}), done: make(chan struct{}), started: make(chan *box),
+		boxes: map[string]*box{}, copies: map[string]recorderCopy{},
+	}, nil
+}
+
+// Close gives the state folder back. It is for a runtime whose Run was never
+// called; Run does it by itself.
+func (rt *Runtime) Close() error {
+	var err error
+	rt.once.Do(func() { err = rt.lock.Close() })
+	return err
+}
+
+// Run takes up the sandboxes of the state folder and serves them until ctx
+// ends. They go on without it.
+func (rt *Runtime) Run(ctx context.Context) error {
+	rt.mu.Lock()
+	again := rt.running
+	rt.running = true
+	rt.mu.Unlock()
+	if again {
+		return errors.New("run local runtime: it was run already")
+	}
+	defer rt.Close()
+	defer close(rt.done)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer cancel()
+	for _, b := range rt.takeUp(ctx) {
+		serving.Go(func() { b.serve(ctx) })
+	}
+	state, err := sockets.Listen(StateSocket(rt.opts.StateDir))
+	if err != nil {
+		return err
+	}
+	serving.Go(func() { rt.serveState(ctx, state) })
+	serving.Go(func() { rt.purgeLoop(ctx) })
+	close(rt.ready)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case b := <-rt.started:
+			serving.Go(func() { b.serve(ctx) })
+		}
+	}
+}
+
+// wait waits until sandboxes can be worked with.
+func (rt *Runtime) wait(ctx context.Context) error {
+	select {
+	case <-rt.done:
+		return errStopped()
+	default:
+	}
+	select {
+	case <-rt.ready:
+		return nil
+	case <-rt.done:
+		return errStopped()
+	case <-ctx.Done():
+		return sandbox.FromContext("wait for the local runtime", ctx)
+	}
+}
+
+func errStopped() error {
+	return &sandbox.Error{Op: "use local runtime", Code: sandbox.CodeUnavailable, Message: "the server is stopping"}
+}
+
+// find returns a sandbox that was not deleted.
+func (rt *Runtime) find(ctx context.Context, id string) (*box, error) {
+	if err := rt.wait(ctx); err != nil {
+		return nil, err
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	b, ok := rt.boxes[id]
+	if !ok {
+		return nil, &sandbox.Error{
+			Op: "find sandbox", Sandbox: clip(id), Code: sandbox.CodeSandboxNotFound,
+			Message: "there is no sandbox " + clip(id) + "; it was deleted, has expired, or never was",
+		}
+	}
+	return b, nil
+}
+
+// Get describes a sandbox.
+func (rt *Runtime) Get(ctx context.Context, id string) (*sandbox.Info, error) {
+	b, err := rt.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return b.info(), nil
+}
+
+// List describes all sandboxes, the newest first.
+func (rt *Runtime) List(ctx context.Context) ([]*sandbox.Info, error) {
+	if err := rt.wait(ctx); err != nil {
+		return nil, err
+	}
+	rt.mu.Lock()
+	list := make([]*sandbox.Info, 0, len(rt.boxes))
+	for _, b := range rt.boxes {
+		list = append(list, b.info())
+	}
+	rt.mu.Unlock()
+	slices.SortFunc(list, func(a, b *sandbox.Info) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return list, nil
+}
+
+// Access is what opens a sandbox's recorder. It is a secret.
+type Access = lifecycle.Access
+
+// Access returns the tokens of a sandbox.
+func (rt *Runtime) Access(ctx context.Context, id string) (Access, error) {
+	b, err := rt.find(ctx, id)
+	if err != nil {
+		return Access{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Access{Token: b.rec.Token, ExecdToken: b.rec.ExecdToken}, nil
+}
+
+// Spec returns what a sandbox was created from, without its environment.
+func (rt *Runtime) Spec(ctx context.Context, id string) (*sandbox.Spec, error) {
+	b, err := rt.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	spec := b.rec.Spec
+	return &spec, nil
+}

@@ -1,0 +1,3 @@
+package localruntime_test
+
+func serveForTest(string) {}

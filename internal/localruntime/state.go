@@ -1,0 +1,94 @@
+package localruntime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
+	"github.com/glassboxhq/glassbox/internal/localruntime/sockets"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// StateSocket returns the path of the socket at which the owner of a state
+// folder serves the lifecycle API to other processes of the same user.
+func StateSocket(stateDir string) string { return filepath.Join(stateDir, "state.sock") }
+
+// DialState connects to the owner of a state folder. It takes paths that are
+// longer than the kernel takes.
+func DialState(ctx context.Context, stateDir string) (net.Conn, error) {
+	conn, err := sockets.Dial(ctx, StateSocket(stateDir))
+	if err != nil && sockets.Refused(err) {
+		return nil, &sandbox.Error{
+			Op: "reach the local server", Code: sandbox.CodeUnavailable, Err: err,
+			Message: "no server runs on " + stateDir + "; start one with glassbox serve",
+		}
+	}
+	return conn, err
+}
+
+// State is what the owner of a state folder says of itself, at GET
+// /glassbox/state on the state socket.
+type State struct {
+	PID     int    `json:"pid"`
+	Version string `json:"version"`
+	Listen  string `json:"listen"` // address of the TCP listener; empty: none
+}
+
+// SetListen tells at which TCP address this process serves the API.
+func (rt *Runtime) SetListen(address string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.listen = address
+}
+
+func (rt *Runtime) serveStateOf(w http.ResponseWriter, _ *http.Request) {
+	rt.mu.Lock()
+	state := State{PID: os.Getpid(), Version: rt.opts.Version, Listen: rt.listen}
+	rt.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(state) // the client may have gone
+}
+
+const (
+	headerTimeout   = 10 * time.Second
+	shutdownTimeout = 3 * time.Second
+)
+
+// serveState serves the lifecycle API on the state socket until ctx ends.
+func (rt *Runtime) serveState(ctx context.Context, l net.Listener) {
+	handler := lifecycle.New(rt, &lifecycle.Options{
+		Trusted: true, Version: rt.opts.Version, Logger: rt.opts.Logger,
+		State: http.HandlerFunc(rt.serveStateOf),
+	})
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10, Protocols: new(http.Protocols),
+		ErrorLog: slog.NewLogLogger(rt.opts.Logger.Handler(), slog.LevelDebug),
+	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if server.Shutdown(ending) != nil {
+			server.Close() // streams that do not end by themselves
+		}
+	})
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		rt.opts.Logger.ErrorContext(ctx, "state socket is not served any more", "error", err)
+	}
+	if !stop() {
+		<-ended
+	}
+	if err := os.Remove(StateSocket(rt.opts.StateDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		rt.opts.Logger.WarnContext(ctx, "state socket is left behind", "error", err)
+	}
+}

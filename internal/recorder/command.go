@@ -1,0 +1,234 @@
+package recorder
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+func (s *Server) runCommand(w http.ResponseWriter, r *http.Request) error {
+	var req wire.CommandRequest
+	if err := decode(w, r, wire.MaxRequestBytes, &req); err != nil {
+		return err
+	}
+	p, err := s.session.Start(r.Context(), req.Command())
+	if err != nil {
+		return err
+	}
+	s.stream(w, r, p)
+	return nil
+}
+
+func (s *Server) attachCommand(w http.ResponseWriter, r *http.Request) error {
+	var from sandbox.Offsets
+	for name, to := range map[string]*int64{"stdout": &from.Stdout, "stderr": &from.Stderr} {
+		var err error
+		if *to, err = number(r, name, 0); err != nil {
+			return err
+		}
+	}
+	p, err := s.session.Attach(r.Context(), r.PathValue("id"), from)
+	if err != nil {
+		return err
+	}
+	s.stream(w, r, p)
+	return nil
+}
+
+// stream writes a command's frames until its end. A client that goes before
+// leaves the command running for a while.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, p sandbox.Process) {
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Cache-Control", "no-store, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	h.Set(wire.HeaderID, p.ID())
+	out := &frameWriter{w: bufio.NewWriterSize(w, 64<<10), flush: http.NewResponseController(w).Flush}
+	stopPings := out.ping()
+	defer stopPings()
+
+	start := wire.Start{ID: p.ID(), StartedAt: startOf(p), Recording: s.store != nil}
+	payload, err := json.Marshal(start)
+	if err != nil {
+		panic(err) // plain values only
+	}
+	err = out.frame(wire.FrameStart, payload)
+	for err == nil {
+		var c sandbox.Chunk
+		if c, err = p.Next(r.Context()); err == nil {
+			err = out.chunk(c)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		var res *sandbox.Result
+		if res, err = p.Wait(r.Context()); err == nil {
+			err = out.frame(wire.FrameExit, wire.EncodeResult(res))
+			_ = p.Close()
+			return
+		}
+	}
+	if r.Context().Err() == nil && out.err == nil {
+		_ = out.frame(wire.FrameError, wire.EncodeFault(err))
+	}
+	if l, ok := p.(interface{ Leave(time.Duration) }); ok {
+		l.Leave(s.opts.Abandoned)
+	} else {
+		_ = p.Close()
+	}
+}
+
+func startOf(p sandbox.Process) time.Time {
+	if t, ok := p.(interface{ StartedAt() time.Time }); ok {
+		return t.StartedAt()
+	}
+	return time.Now()
+}
+
+// frameWriter writes frames whole, and a ping when nothing else was written
+// for a while.
+type frameWriter struct {
+	mu    sync.Mutex
+	w     *bufio.Writer
+	flush func() error
+	buf   []byte
+	last  time.Time
+	err   error
+}
+
+func (f *frameWriter) frame(t wire.FrameType, payload []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.buf = wire.AppendFrame(f.buf[:0], t, payload)
+	return f.write()
+}
+
+// maxChunk keeps a frame below the wire's limit.
+const maxChunk = 256 << 10
+
+func (f *frameWriter) chunk(c sandbox.Chunk) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(c.Data) > 0 {
+		part := c
+		part.Data = c.Data[:min(len(c.Data), maxChunk)]
+		f.buf = wire.AppendChunk(f.buf[:0], part)
+		if err := f.write(); err != nil {
+			return err
+		}
+		c.Offset, c.Data = c.Offset+int64(len(part.Data)), c.Data[len(part.Data):]
+	}
+	return nil
+}
+
+func (f *frameWriter) write() error {
+	if f.err != nil {
+		return f.err
+	}
+	f.last = time.Now()
+	if _, f.err = f.w.Write(f.buf); f.err == nil {
+		if f.err = f.w.Flush(); f.err == nil {
+			f.err = f.flush()
+		}
+	}
+	return f.err
+}
+
+// ping keeps the connection alive until the returned function is called.
+func (f *frameWriter) ping() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		tick := time.NewTicker(wire.PingEvery / 2)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-tick.C:
+				f.mu.Lock()
+				if now.Sub(f.last) >= wire.PingEvery/2 {
+					f.buf = wire.AppendFrame(f.buf[:0], wire.FramePing, nil)
+					_ = f.write() // the next frame tells
+				}
+				f.mu.Unlock()
+			}
+		}
+	})
+	return func() { cancel(); done.Wait() }
+}
+
+func (s *Server) stopCommand(w http.ResponseWriter, r *http.Request) error {
+	c, err := s.session.Control(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if err := c.Stop(r.Context()); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Server) signalCommand(w http.ResponseWriter, r *http.Request) error {
+	c, err := s.session.Control(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if err := c.Signal(r.Context(), r.URL.Query().Get("name")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// feedCommand gives a command input, from an offset on, so that a request
+// that was cut can be repeated.
+func (s *Server) feedCommand(w http.ResponseWriter, r *http.Request) error {
+	c, err := s.session.Control(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	offset, err := number(r, "offset", 0)
+	if err != nil {
+		return err
+	}
+	in, ok := c.Stdin().(interface {
+		Feed(offset int64, from io.Reader) (int64, error)
+	})
+	if !ok {
+		return &sandbox.Error{Op: "write input", Code: sandbox.CodeSandboxState, Message: "the command has ended"}
+	}
+	taken, err := in.Feed(offset, r.Body)
+	if err != nil {
+		if _, ok := errors.AsType[*sandbox.Error](err); ok {
+			return err
+		}
+		return &sandbox.Error{Op: "write input", Code: sandbox.CodeSandboxState, Message: "the command takes no more input", Err: err}
+	}
+	if r.URL.Query().Get("close") == "1" {
+		_ = c.Stdin().Close() // closed twice is closed
+	}
+	return answer(w, &wire.StdinAnswer{Offset: taken})
+}
+
+// number reads a whole number from the query.
+func number(r *http.Request, name string, fallback int64) (int64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return fallback, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, sandbox.Invalid(name, "must be a whole number, 0 or more")
+	}
+	return n, nil
+}

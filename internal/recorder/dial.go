@@ -1,0 +1,97 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/wire"
+)
+
+// Dial serves handler over connections that it dials itself: the host
+// listens, so the host need not trust a path that the sandbox can write. It
+// dials again whenever the connection ends, and returns when ctx does.
+func Dial(ctx context.Context, socket string, handler http.Handler, logger *slog.Logger) error {
+	wait := firstWait
+	for ctx.Err() == nil {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		if err == nil {
+			began := time.Now()
+			serveConn(ctx, conn, handler)
+			if time.Since(began) > wire.DialBackoff {
+				wait = firstWait
+			}
+		} else {
+			logger.DebugContext(ctx, "the host does not answer", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, wire.DialBackoff)
+	}
+	return context.Cause(ctx)
+}
+
+const firstWait = 5 * time.Millisecond
+
+// HTTP/2 on one connection carries everything, so its windows are wide.
+func newServer(handler http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP1(true)
+	return &http.Server{
+		Handler: handler, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 1024, MaxReceiveBufferPerStream: 1 << 20, MaxReceiveBufferPerConnection: 8 << 20,
+			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,
+		},
+	}
+}
+
+// serveConn serves one connection until it ends.
+func serveConn(ctx context.Context, conn net.Conn, handler http.Handler) {
+	l := &single{conn: make(chan net.Conn, 1), gone: make(chan struct{}), addr: conn.LocalAddr()}
+	l.conn <- &tellingConn{Conn: conn, closed: sync.OnceFunc(func() { close(l.gone) })}
+	srv := newServer(handler)
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	_ = srv.Serve(l) // ends with the connection
+	srv.Close()
+	conn.Close()
+}
+
+// single is a listener with one connection, which closes when that does.
+type single struct {
+	conn chan net.Conn
+	gone chan struct{}
+	addr net.Addr
+}
+
+var errDone = errors.New("the connection has ended")
+
+func (l *single) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.gone:
+		return nil, errDone
+	}
+}
+
+func (l *single) Close() error   { return nil }
+func (l *single) Addr() net.Addr { return l.addr }
+
+type tellingConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c *tellingConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}

@@ -1,0 +1,46 @@
+package wire
+
+import "time"
+
+// Boot is the file from which a recorder of the local runtime learns who it
+// is: the host writes it, the sandbox sees it read-only.
+type Boot struct {
+	SandboxID  string            `json:"sandbox_id"`
+	InstanceID string            `json:"instance_id"`
+	Name       string            `json:"name,omitempty"`
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	// Token opens our wire, ExecdToken execd's.
+	Token      string            `json:"token"`
+	ExecdToken string            `json:"execd_token"`
+	Workdir    string            `json:"workdir"`
+	Env        map[string]string `json:"env,omitempty"` // of every command
+	// HistoryDir holds the history; empty: /.agent-history.
+	HistoryDir string `json:"history_dir,omitempty"`
+	// HistoryOff runs everything and records nothing.
+	HistoryOff bool `json:"history_off,omitempty"`
+	// BestEffort runs what cannot be recorded; else it is refused.
+	BestEffort bool `json:"best_effort,omitempty"`
+	// Socket is dialled, and our wire is served over it as HTTP/2.
+	Socket string `json:"socket,omitempty"`
+	// Egress is a socket of the host that speaks HTTP proxy; the recorder
+	// offers it on EgressPort of the sandbox's loopback. Empty: no network.
+	Egress     string `json:"egress,omitempty"`
+	EgressPort int    `json:"egress_port,omitempty"`
+	// ExpiryFile holds the moment (RFC 3339) at which init ends the sandbox;
+	// the host rewrites it on renewal. Empty or no such file: never.
+	ExpiryFile string `json:"expiry_file,omitempty"`
+}
+
+// What a sandbox of the local runtime sees.
+const (
+	GuestRun       = "/run/glassbox" // read-only
+	GuestBoot      = GuestRun + "/boot.json"
+	GuestSocket    = GuestRun + "/recorder.sock"
+	GuestEgress    = GuestRun + "/egress.sock"
+	GuestExpiry    = GuestRun + "/expires_at"
+	GuestBin       = "/opt/glassbox" // read-only; holds the recorder
+	GuestHistory   = "/.agent-history"
+	EgressPort     = 3128
+	DialBackoff    = 2 * time.Second // the longest wait between two dials of a host that is away
+	DefaultWorkdir = "/workspace"
+)

@@ -1,0 +1,219 @@
+package record
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"hash"
+	"io"
+	"strings"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// fileAct begins an operation on a file.
+func (s *Session) fileAct(ctx context.Context, opID, opType, name string, fields map[string]any) (*act, *history.Operation, error) {
+	if strings.ContainsRune(name, 0) || name == "" {
+		return nil, nil, sandbox.Invalid("path", "must not be empty or contain NUL bytes")
+	}
+	full := sandbox.Resolve(s.workdir(), name)
+	fields["path"] = full
+	op := &history.Operation{
+		ID: opID, Type: opType, Request: history.EncodeRequest(fields),
+		File: &history.File{Path: full, Change: strings.TrimPrefix(opType, "file.")},
+	}
+	return s.begin(ctx, op)
+}
+
+func (a *act) succeed(ctx context.Context, fields map[string]any) {
+	a.finish(ctx, &history.End{
+		Status: sandbox.Succeeded, Result: history.Encode(fields), File: a.file,
+		OutputComplete: true, Recording: sandbox.RecordedWhole,
+	})
+}
+
+// Read implements sandbox.Session. The operation ends when the reader is
+// closed. The same id again reads again, and records nothing.
+func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptions) (io.ReadCloser, error) {
+	if opts == nil {
+		opts = &sandbox.ReadOptions{}
+	}
+	fields := map[string]any{}
+	if opts.Offset != 0 || opts.Length != 0 {
+		fields["offset"], fields["length"] = opts.Offset, opts.Length
+	}
+	a, earlier, err := s.fileAct(ctx, opts.ID, history.FileRead, name, fields)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := s.inner.Read(ctx, name, opts)
+	if earlier != nil {
+		return inner, err
+	}
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	return &reader{ctx: ctx, act: a, inner: inner, sum: sha256.New()}, nil
+}
+
+// reader counts and hashes what is read.
+type reader struct {
+	ctx   context.Context //nolint:containedctx // the operation's, whose end is recorded at Close
+	act   *act
+	inner io.ReadCloser
+	sum   hash.Hash
+	n     int64
+	whole bool
+	err   error
+	done  bool
+}
+
+// Info implements sandbox.Described.
+func (r *reader) Info() *sandbox.FileInfo {
+	if d, ok := r.inner.(sandbox.Described); ok {
+		return d.Info()
+	}
+	return nil
+}
+
+func (r *reader) Read(b []byte) (int, error) {
+	n, err := r.inner.Read(b)
+	r.n += int64(n)
+	r.sum.Write(b[:n])
+	switch err {
+	case nil:
+	case io.EOF:
+		r.whole = true
+	default:
+		r.err = err
+	}
+	return n, err
+}
+
+func (r *reader) Close() error {
+	if r.done {
+		return nil
+	}
+	r.done = true
+	err := r.inner.Close()
+	if r.err != nil {
+		_ = r.act.fail(r.ctx, r.err) // the reader has been told
+		return err
+	}
+	fields := map[string]any{"path": r.act.file.Path, "size": r.n, "complete": r.whole}
+	if r.whole {
+		fields["content_hash"] = hex.EncodeToString(r.sum.Sum(nil))
+	}
+	r.act.succeed(r.ctx, fields)
+	return err
+}
+
+// Write implements sandbox.Session.
+func (s *Session) Write(ctx context.Context, name string, content io.Reader, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
+	if opts == nil {
+		opts = &sandbox.WriteOptions{}
+	}
+	fields := map[string]any{}
+	if opts.IfHash != "" {
+		fields["expected_hash"] = opts.IfHash
+	}
+	if opts.Mode != 0 {
+		fields["mode"] = uint32(opts.Mode)
+	}
+	a, earlier, err := s.fileAct(ctx, opts.ID, history.FileWrite, name, fields)
+	if err != nil {
+		return nil, err
+	}
+	if earlier != nil {
+		return writtenBefore(earlier)
+	}
+	info, err := s.inner.Write(ctx, name, content, opts)
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	after := info.Size
+	a.file.AfterHash, a.file.AfterSize = info.SHA256, &after
+	if info.Previous != "" {
+		before := info.OldSize
+		a.file.BeforeHash, a.file.BeforeSize = info.Previous, &before
+	}
+	fields = map[string]any{"path": info.Path, "size": info.Size, "content_hash": info.SHA256, "mode": uint32(info.Mode.Perm())}
+	if info.Previous != "" {
+		fields["previous_hash"], fields["previous_size"] = info.Previous, info.OldSize
+	}
+	a.succeed(ctx, fields)
+	return info, nil
+}
+
+// writtenBefore is the result of a write that was asked for twice.
+func writtenBefore(op *history.Operation) (*sandbox.FileInfo, error) {
+	if err := failedBefore(op); err != nil {
+		return nil, err
+	}
+	var result struct {
+		sandbox.FileInfo
+		Perm uint32 `json:"mode"`
+	}
+	if err := json.Unmarshal(op.Result, &result); err != nil {
+		return nil, &sandbox.Error{Op: "read result of " + op.ID, Code: sandbox.CodeHistory, Err: err}
+	}
+	result.FileInfo.Modified = op.CompletedAt
+	return &result.FileInfo, nil
+}
+
+// failedBefore returns the error with which an operation ended the first time.
+func failedBefore(op *history.Operation) error {
+	switch op.Status {
+	case sandbox.Succeeded:
+		return nil
+	case sandbox.Started, sandbox.Lost:
+		return &sandbox.Error{Op: op.Type, Code: sandbox.CodeInterrupted, Message: "the outcome of operation " + op.ID + " is not known; look at the file"}
+	}
+	var result struct {
+		Error struct {
+			Code    sandbox.Code `json:"code"`
+			Message string       `json:"message"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(op.Result, &result) // without it, the code below is empty
+	if result.Error.Code == "" {
+		result.Error.Code = sandbox.CodeInternal
+	}
+	return &sandbox.Error{Code: result.Error.Code, Message: result.Error.Message}
+}
+
+// List implements sandbox.Session.
+func (s *Session) List(ctx context.Context, name string) ([]*sandbox.FileInfo, error) {
+	a, _, err := s.fileAct(ctx, "", history.FileList, name, map[string]any{})
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.inner.List(ctx, name)
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	a.succeed(ctx, map[string]any{"path": a.file.Path, "count": len(list)})
+	return list, nil
+}
+
+// Remove implements sandbox.Session.
+func (s *Session) Remove(ctx context.Context, name string, opts *sandbox.RemoveOptions) error {
+	if opts == nil {
+		opts = &sandbox.RemoveOptions{}
+	}
+	fields := map[string]any{"recursive": opts.Recursive}
+	a, earlier, err := s.fileAct(ctx, opts.ID, history.FileDelete, name, fields)
+	if err != nil {
+		return err
+	}
+	if earlier != nil {
+		return failedBefore(earlier)
+	}
+	if err := s.inner.Remove(ctx, name, opts); err != nil {
+		return a.fail(ctx, err)
+	}
+	a.succeed(ctx, map[string]any{"path": a.file.Path})
+	return nil
+}

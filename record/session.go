@@ -1,0 +1,258 @@
+// Package record keeps every operation of a session in a history.
+//
+// A [Session] wraps an inner session that does the work and a store that
+// keeps the record:
+//
+//	session := record.New(inner, store, nil)
+//	result, err := session.Run(ctx, &sandbox.Command{Line: "make"})
+//
+// The start of an operation is committed before the act, its end before the
+// answer, and output before anyone is shown it, so the record is never behind
+// what was done or seen. A command belongs to the session, not to the call
+// that started it: who loses the call finds the command again by its id.
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// Options set up a Session. The zero value of a field is its default.
+type Options struct {
+	// BestEffort runs what cannot be recorded, and counts it; else it is
+	// refused.
+	BestEffort bool
+	// MaxOutput is what is kept of the output of one command; 0: 16 MiB.
+	MaxOutput int64
+	// Spool is a directory for output beyond MaxOutput that a client has not
+	// read; empty: the temporary directory. SpoolBytes bounds it for each
+	// stream of a command; 0: 64 MiB.
+	Spool      string
+	SpoolBytes int64
+	// SlowClient is how long a client that does not read may hold a command
+	// up once the spool is full; 0: 30 s. Then it is detached.
+	SlowClient time.Duration
+	// Abandoned is how long a command goes on that was not started Detached
+	// and has lost its last client; 0: five minutes.
+	Abandoned time.Duration
+	// Logger is for the operator; nil: silent.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() *Options {
+	opts := Options{}
+	if o != nil {
+		opts = *o
+	}
+	if opts.MaxOutput == 0 {
+		opts.MaxOutput = 16 << 20
+	}
+	if opts.SpoolBytes == 0 {
+		opts.SpoolBytes = 64 << 20
+	}
+	if opts.SlowClient == 0 {
+		opts.SlowClient = 30 * time.Second
+	}
+	if opts.Abandoned == 0 {
+		opts.Abandoned = 5 * time.Minute
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &opts
+}
+
+// Session is a session whose every operation is recorded.
+type Session struct {
+	inner sandbox.Session
+	store history.Store // nil: nothing is recorded
+	opts  *Options
+
+	mu      sync.Mutex
+	runs    map[string]*run // commands that run or ended a short while ago
+	ended   []*run          // those that ended, oldest first
+	closed  bool
+	pumps   sync.WaitGroup
+	closing chan struct{}
+
+	debts debts
+}
+
+var _ interface {
+	sandbox.Session
+	sandbox.Starter
+	sandbox.Attacher
+} = (*Session)(nil)
+
+// New returns a session that works in inner and records in store. A nil store
+// records nothing: everything else stays as it is.
+func New(inner sandbox.Session, store history.Store, opts *Options) *Session {
+	s := &Session{
+		inner: inner, store: store, opts: opts.withDefaults(),
+		runs: map[string]*run{}, closing: make(chan struct{}),
+	}
+	s.debts.due = make(chan struct{}, 1)
+	if store != nil {
+		s.pumps.Go(s.settleDebts)
+	}
+	return s
+}
+
+// Capabilities implements sandbox.Session.
+func (s *Session) Capabilities() sandbox.Capabilities {
+	c := s.inner.Capabilities()
+	c.Recorded = s.store != nil
+	_, c.Attach = s.inner.(sandbox.Starter)
+	return c
+}
+
+// Running counts the commands that run.
+func (s *Session) Running() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs) - len(s.ended)
+}
+
+// Close stops every command, waits until its end is recorded, and closes the
+// inner session. The store is left to who opened it.
+func (s *Session) Close(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
+	runs := make([]*run, 0, len(s.runs))
+	for _, r := range s.runs {
+		runs = append(runs, r)
+	}
+	s.mu.Unlock()
+	for _, r := range runs {
+		r.stop(ctx)
+	}
+	done := make(chan struct{})
+	go func() { s.pumps.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return sandbox.FromContext("wait for running commands", ctx)
+	}
+	for _, r := range runs {
+		s.forget(r)
+	}
+	return s.inner.Close(ctx)
+}
+
+// act is one operation under way.
+type act struct {
+	s        *Session
+	id       string
+	recorded bool
+	file     *history.File
+}
+
+// begin records the start of an operation. The returned operation, if any, is
+// an earlier one under this id: then nothing was begun.
+func (s *Session) begin(ctx context.Context, op *history.Operation) (*act, *history.Operation, error) {
+	if op.ID == "" {
+		op.ID = id.New()
+	}
+	if !id.Valid(op.ID) {
+		return nil, nil, sandbox.Invalid("id", "must be a UUID in lower case")
+	}
+	op.Actor = history.ActorFrom(ctx)
+	if err := op.Actor.Validate(); err != nil {
+		return nil, nil, err
+	}
+	if op.Source = op.Actor.Source; op.Source == "" {
+		op.Source = history.SourceSDK
+	}
+	op.Status, op.StartedAt = sandbox.Started, time.Now()
+	a := &act{s: s, id: op.ID, file: op.File}
+	if s.store == nil {
+		return a, nil, nil
+	}
+	err := s.store.Begin(ctx, op)
+	switch {
+	case err == nil:
+		a.recorded = true
+		s.debts.nudge()
+		return a, nil, nil
+	case errors.Is(err, sandbox.ErrExists):
+		earlier, err := s.store.Get(ctx, op.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		return nil, earlier, sameRequest(op, earlier)
+	case s.opts.BestEffort && errors.Is(err, sandbox.ErrHistory):
+		s.opts.Logger.WarnContext(ctx, "operation runs unrecorded", "operation", op.ID, "type", op.Type, "error", err)
+		s.debts.miss(err)
+		return a, nil, nil
+	}
+	return nil, nil, err
+}
+
+// finish records the end of an operation. What cannot be recorded now is kept
+// and tried again; the act itself has been done either way.
+func (a *act) finish(ctx context.Context, end *history.End) sandbox.Recording {
+	if !a.recorded {
+		return sandbox.NotRecorded
+	}
+	end.At = time.Now()
+	// The record outlives who asked for the act.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	if err := a.s.store.Finish(ctx, a.id, end); err != nil {
+		a.s.opts.Logger.WarnContext(ctx, "end of operation is not recorded yet", "operation", a.id, "error", err)
+		a.s.debts.owe(a.id, end)
+		return sandbox.RecordedPart
+	}
+	return end.Recording
+}
+
+// finishTimeout bounds the wait for a record; a locked file takes five seconds
+// to say so.
+const finishTimeout = 15 * time.Second
+
+// fail records that an act did not succeed, and returns its error.
+func (a *act) fail(ctx context.Context, err error) error {
+	a.finish(ctx, &history.End{
+		Status: statusOf(err), Result: errorResult(err), File: a.file,
+		OutputComplete: true, Recording: sandbox.RecordedWhole,
+	})
+	return err
+}
+
+func statusOf(err error) sandbox.Status {
+	switch {
+	case errors.Is(err, sandbox.ErrCancelled), errors.Is(err, context.Canceled):
+		return sandbox.Cancelled
+	case errors.Is(err, sandbox.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		return sandbox.TimedOut
+	}
+	return sandbox.Unsuccessful
+}
+
+func errorResult(err error) json.RawMessage {
+	return history.Encode(map[string]any{"error": map[string]any{
+		"code": sandbox.CodeOf(err), "message": err.Error(),
+	}})
+}
+
+// sameRequest refuses an id that names another operation.
+func sameRequest(op, earlier *history.Operation) error {
+	if op.Type == earlier.Type && string(op.Request) == string(earlier.Request) {
+		return nil
+	}
+	return &sandbox.Error{
+		Op: "begin " + op.Type, Code: sandbox.CodeOperationConflict,
+		Message: "the id " + op.ID + " names another operation (" + earlier.Type + "); use a new id",
+	}
+}

@@ -1,0 +1,319 @@
+package native
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// Read implements sandbox.Session.
+func (s *Session) Read(_ context.Context, name string, opts *sandbox.ReadOptions) (io.ReadCloser, error) {
+	if opts == nil {
+		opts = &sandbox.ReadOptions{}
+	}
+	if opts.Offset < 0 || opts.Length < 0 {
+		return nil, sandbox.Invalid("range", "offset and length must not be negative")
+	}
+	full, err := s.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	f, info, err := openRegular("read file", unix.AT_FDCWD, full)
+	if err != nil {
+		return nil, err
+	}
+	if opts.Offset > 0 {
+		if _, err := f.Seek(opts.Offset, io.SeekStart); err != nil {
+			f.Close()
+			return nil, fault("read file", err)
+		}
+	}
+	r := &file{Reader: f, f: f, info: describe(full, info)}
+	if opts.Length > 0 {
+		r.Reader = io.LimitReader(f, opts.Length)
+	}
+	return r, nil
+}
+
+// file is an open file, read within the bounds that were asked for.
+type file struct {
+	io.Reader
+	f    *os.File
+	info *sandbox.FileInfo
+}
+
+// Info implements sandbox.Described.
+func (f *file) Info() *sandbox.FileInfo { return f.info }
+
+// Close implements io.Closer.
+func (f *file) Close() error { return f.f.Close() }
+
+// openRegular opens a regular file for reading, and nothing else: a FIFO
+// would block, a device may act.
+func openRegular(op string, dir int, name string) (*os.File, fs.FileInfo, error) {
+	f, err := openAt(dir, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if errors.Is(err, unix.ENXIO) { // a socket
+		return nil, nil, notAllowed(op, name, "is not a regular file")
+	}
+	if err != nil {
+		return nil, nil, fault(op, err)
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		err = fault(op, err)
+	case info.IsDir():
+		err = &sandbox.Error{Op: op, Code: sandbox.CodeIsDirectory, Message: name + " is a directory"}
+	case !info.Mode().IsRegular():
+		err = notAllowed(op, name, "is not a regular file")
+	default:
+		return f, info, nil
+	}
+	f.Close()
+	return nil, nil, err
+}
+
+// Write implements sandbox.Session. The content goes to a file beside the old
+// one, which it then replaces.
+func (s *Session) Write(_ context.Context, name string, content io.Reader, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
+	const op = "write file"
+	if opts == nil {
+		opts = &sandbox.WriteOptions{}
+	}
+	if strings.HasSuffix(name, "/") {
+		return nil, sandbox.Invalid("path", "names a directory: it ends in /")
+	}
+	if opts.Mode&^fs.ModePerm != 0 {
+		return nil, sandbox.Invalid("mode", "must be permission bits, as in 0644")
+	}
+	p, err := s.locate(op, name, true)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	old, err := p.current(op)
+	if err != nil {
+		return nil, err
+	}
+	if err := old.check(op, p.path, opts.IfHash); err != nil {
+		return nil, err
+	}
+	info, err := p.replace(op, content, old, opts)
+	if err != nil {
+		return nil, fault(op, err)
+	}
+	info.Previous, info.OldSize = old.hash, old.size
+	return info, nil
+}
+
+// version is what stands at a place before a write.
+type version struct {
+	exists bool
+	hash   string
+	size   int64
+	stat   unix.Stat_t
+}
+
+// current looks at what is there now, without following a link.
+func (p *place) current(op string) (*version, error) {
+	v := &version{}
+	err := unix.Fstatat(p.fd(), p.name, &v.stat, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return v, nil
+	case err != nil:
+		return nil, fault(op, &fs.PathError{Op: "stat", Path: p.path, Err: err})
+	}
+	switch v.stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeIsDirectory, Message: p.path + " is a directory"}
+	case unix.S_IFLNK:
+		return nil, notAllowed(op, p.path, "is a symbolic link; name what it points to")
+	default:
+		return nil, notAllowed(op, p.path, "is not a regular file")
+	}
+	f, info, err := openRegular(op, p.fd(), p.name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return nil, fault(op, err)
+	}
+	v.exists, v.size, v.hash = true, info.Size(), hex.EncodeToString(sum.Sum(nil))
+	return v, nil
+}
+
+func (v *version) check(op, name, want string) error {
+	switch {
+	case want == "", v.exists && want == v.hash, !v.exists && want == sandbox.Absent:
+		return nil
+	case want == sandbox.Absent:
+		return &sandbox.Error{Op: op, Code: sandbox.CodeFileExists, Message: name + " exists"}
+	case !v.exists:
+		return &sandbox.Error{Op: op, Code: sandbox.CodeModified, Message: name + " is gone since it was read; read it again"}
+	}
+	return &sandbox.Error{Op: op, Code: sandbox.CodeModified, Message: name + " has changed since it was read; read it again"}
+}
+
+// replace writes a new file and puts it in the old one's place.
+func (p *place) replace(op string, content io.Reader, old *version, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
+	temp := ".glassbox-" + rand.Text()
+	fd, err := unix.Openat(p.fd(), temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, &fs.PathError{Op: "create", Path: p.path, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), p.path)
+	sum := sha256.New()
+	info, err := fill(f, content, old, opts.Mode, sum)
+	if err := errors.Join(err, f.Close()); err != nil {
+		_ = unix.Unlinkat(p.fd(), temp, 0) // the error at hand is the one to tell
+		return nil, err
+	}
+	var flags uint
+	if opts.IfHash == sandbox.Absent {
+		flags = unix.RENAME_NOREPLACE
+	}
+	err = unix.Renameat2(p.fd(), temp, p.fd(), p.name, flags)
+	if err != nil {
+		_ = unix.Unlinkat(p.fd(), temp, 0)
+		return nil, &fs.PathError{Op: "rename", Path: p.path, Err: err}
+	}
+	result := describe(p.path, info)
+	result.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return result, nil
+}
+
+// fill writes the content and gives the file the old one's owner and mode.
+func fill(f *os.File, content io.Reader, old *version, mode fs.FileMode, sum hash.Hash) (fs.FileInfo, error) {
+	if _, err := io.Copy(io.MultiWriter(f, sum), content); err != nil {
+		return nil, err
+	}
+	switch {
+	case old.exists:
+		mode = fs.FileMode(old.stat.Mode & 0o777)
+		if err := f.Chown(int(old.stat.Uid), int(old.stat.Gid)); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return nil, err
+		}
+	case mode == 0:
+		mode = 0o644
+	}
+	if err := f.Chmod(mode); err != nil {
+		return nil, err
+	}
+	return f.Stat()
+}
+
+// List implements sandbox.Session.
+func (s *Session) List(_ context.Context, name string) ([]*sandbox.FileInfo, error) {
+	const op = "list directory"
+	full, err := s.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := openAt(unix.AT_FDCWD, full, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, fault(op, err)
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(-1)
+	if err != nil {
+		return nil, fault(op, err)
+	}
+	list := make([]*sandbox.FileInfo, 0, len(entries))
+	for _, entry := range entries {
+		info, err := statAt(int(dir.Fd()), entry.Name(), full)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed while we looked
+		}
+		if err != nil {
+			return nil, fault(op, err)
+		}
+		list = append(list, info)
+	}
+	slices.SortFunc(list, func(a, b *sandbox.FileInfo) int { return strings.Compare(a.Path, b.Path) })
+	return list, nil
+}
+
+func statAt(dir int, name, parent string) (*sandbox.FileInfo, error) {
+	info, err := os.Lstat("/proc/self/fd/" + strconv.Itoa(dir) + "/" + name)
+	if err != nil {
+		return nil, err
+	}
+	result := describe(path.Join(parent, name), info)
+	if info.Mode()&fs.ModeSymlink != 0 {
+		target := make([]byte, unix.PathMax)
+		if n, err := unix.Readlinkat(dir, name, target); err == nil {
+			result.Target = string(target[:n])
+		}
+	}
+	return result, nil
+}
+
+// Remove implements sandbox.Session.
+func (s *Session) Remove(_ context.Context, name string, opts *sandbox.RemoveOptions) error {
+	const op = "remove"
+	p, err := s.locate(op, name, false)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if below(p.path, s.opts.Workdir) {
+		return notAllowed(op, p.path, "holds the working directory")
+	}
+	for _, root := range s.opts.Protected {
+		if below(p.path, root) {
+			return notAllowed(op, p.path, "holds what the recorder keeps")
+		}
+	}
+	err = unix.Unlinkat(p.fd(), p.name, 0)
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) && p.isDir() {
+		if opts != nil && opts.Recursive {
+			return p.removeTree(op)
+		}
+		err = unix.Unlinkat(p.fd(), p.name, unix.AT_REMOVEDIR)
+	}
+	if err != nil {
+		return fault(op, &fs.PathError{Op: op, Path: p.path, Err: err})
+	}
+	return nil
+}
+
+func (p *place) isDir() bool {
+	var stat unix.Stat_t
+	err := unix.Fstatat(p.fd(), p.name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && stat.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+// removeTree stays below the open directory, whatever links lie in it.
+func (p *place) removeTree(op string) error {
+	root, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(p.fd()))
+	if err != nil {
+		return fault(op, err)
+	}
+	defer root.Close()
+	if err := root.RemoveAll(p.name); err != nil {
+		return fault(op, err)
+	}
+	return nil
+}
+
+func describe(name string, info fs.FileInfo) *sandbox.FileInfo {
+	return &sandbox.FileInfo{Path: name, Size: info.Size(), Mode: info.Mode(), Modified: info.ModTime().UTC()}
+}

@@ -1,0 +1,196 @@
+package native
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// The tree belongs to the agent, and we may be root in it. So a path is opened
+// once, what is checked is the open directory and never the name again, and
+// the last part of a path that is written to is not followed.
+
+// place is an open directory and a name in it.
+type place struct {
+	dir  *os.File // opened with O_PATH
+	name string
+	path string // for messages
+}
+
+func (p *place) close() { p.dir.Close() }
+
+// fd is the directory's descriptor. The file is kept open by the place.
+func (p *place) fd() int { return int(p.dir.Fd()) }
+
+// locate opens the directory in which a file is to be written or removed. It
+// makes missing directories if asked.
+func (s *Session) locate(op, name string, make bool) (*place, error) {
+	full, err := s.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	if full == "/" {
+		return nil, notAllowed(op, full, "is the root of the file system")
+	}
+	dir, err := s.openDir(op, path.Dir(full), make)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{dir: dir, name: path.Base(full), path: full}
+	if err := s.guard(op, p); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (s *Session) resolve(name string) (string, error) {
+	switch {
+	case name == "":
+		return "", sandbox.Invalid("path", "must not be empty")
+	case strings.ContainsRune(name, 0):
+		return "", sandbox.Invalid("path", "must not contain NUL bytes")
+	}
+	return sandbox.Resolve(s.opts.Workdir, name), nil
+}
+
+// openDir opens a directory with O_PATH. Missing ones are made one by one,
+// each in the open directory above it, after that one was found not guarded.
+func (s *Session) openDir(op, name string, make bool) (*os.File, error) {
+	dir, err := openAt(unix.AT_FDCWD, name, unix.O_PATH|unix.O_DIRECTORY)
+	if !make || !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return nil, fault(op, err)
+		}
+		return dir, nil
+	}
+	above, err := s.openDir(op, path.Dir(name), true)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{dir: above, name: path.Base(name), path: name}
+	defer p.close()
+	if err := s.guard(op, p); err != nil {
+		return nil, err
+	}
+	if err := unix.Mkdirat(p.fd(), p.name, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, fault(op, &fs.PathError{Op: "mkdir", Path: name, Err: err})
+	}
+	dir, err = openAt(p.fd(), p.name, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, fault(op, err)
+	}
+	return dir, nil
+}
+
+// guard refuses what lies below a protected directory, /proc or /sys, and the
+// protected directories themselves. It asks the kernel where the open
+// directory is, so links on the way do not matter.
+func (s *Session) guard(op string, p *place) error {
+	real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(p.fd()))
+	if err != nil {
+		return fault(op, err)
+	}
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(p.fd(), &stat); err != nil {
+		return fault(op, &fs.PathError{Op: "statfs", Path: p.path, Err: err})
+	}
+	if stat.Type == unix.PROC_SUPER_MAGIC || stat.Type == unix.SYSFS_MAGIC {
+		return notAllowed(op, p.path, "belongs to the kernel")
+	}
+	target := path.Join(real, p.name)
+	for _, root := range s.opts.Protected {
+		if below(root, target) {
+			return notAllowed(op, p.path, "is kept by the recorder, which alone writes there")
+		}
+	}
+	return nil
+}
+
+func below(root, name string) bool {
+	return name == root || strings.HasPrefix(name, strings.TrimSuffix(root, "/")+"/")
+}
+
+// openAt opens without following magic links, such as those in /proc/self/fd.
+func openAt(dir int, name string, flags int) (*os.File, error) {
+	how := &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	var fd int
+	var err error
+	for {
+		fd, err = unix.Openat2(dir, name, how)
+		if errors.Is(err, unix.ENOSYS) { // a kernel before 5.6, and gVisor
+			fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC, 0)
+		}
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// codes is the one table from the system's errors to codes.
+var codes = []struct {
+	err  error
+	code sandbox.Code
+}{
+	{unix.ENOENT, sandbox.CodeFileNotFound},
+	{unix.EEXIST, sandbox.CodeFileExists},
+	{unix.EISDIR, sandbox.CodeIsDirectory},
+	{unix.ENOTDIR, sandbox.CodeNotDirectory},
+	{unix.ENOTEMPTY, sandbox.CodeNotEmpty},
+	{unix.EACCES, sandbox.CodePermission},
+	{unix.EPERM, sandbox.CodePermission},
+	{unix.EROFS, sandbox.CodePermission},
+	{unix.ELOOP, sandbox.CodePathNotAllowed},
+	{unix.ENAMETOOLONG, sandbox.CodeInvalid},
+	{unix.E2BIG, sandbox.CodeInvalid},
+	{unix.ENOSPC, sandbox.CodeNoSpace},
+	{unix.EDQUOT, sandbox.CodeNoSpace},
+	{unix.EFBIG, sandbox.CodeTooLarge},
+	{unix.EMFILE, sandbox.CodeUnavailable},
+	{unix.ENFILE, sandbox.CodeUnavailable},
+	{unix.EAGAIN, sandbox.CodeUnavailable},
+	{unix.ENOMEM, sandbox.CodeUnavailable},
+}
+
+// fault gives an error of the system its code.
+func fault(op string, err error) error {
+	if _, ok := errors.AsType[*sandbox.Error](err); ok {
+		return err
+	}
+	e := &sandbox.Error{Op: op, Code: sandbox.CodeInternal, Err: err}
+	for _, known := range codes {
+		if errors.Is(err, known.err) {
+			e.Code = known.code
+			break
+		}
+	}
+	e.Retryable = e.Code == sandbox.CodeUnavailable
+	if perr, ok := errors.AsType[*fs.PathError](err); ok {
+		e.Err = nil
+		e.Message = perr.Path + ": " + reason(perr.Err)
+	}
+	return e
+}
+
+func reason(err error) string {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno.Error()
+	}
+	return err.Error()
+}
+
+func notAllowed(op, name, why string) error {
+	return &sandbox.Error{Op: op, Code: sandbox.CodePathNotAllowed, Message: name + " " + why}
+}

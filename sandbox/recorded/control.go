@@ -1,0 +1,125 @@
+package recorded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/wire"
+)
+
+// control steers a command by the id of its operation.
+type control struct {
+	s     *Session
+	id    string
+	actor history.Actor
+	once  sync.Once
+	in    *input
+}
+
+// Signal implements sandbox.Control.
+func (c *control) Signal(ctx context.Context, name string) error {
+	return c.s.once(ctx, &request{
+		op: "send signal", method: http.MethodPost, path: wire.Path(wire.PathSignal, c.id), query: url.Values{"name": {name}},
+	}, nil)
+}
+
+// Stop implements sandbox.Control. One that has ended is stopped.
+func (c *control) Stop(ctx context.Context) error {
+	return c.s.again(ctx, func(ctx context.Context) error {
+		return c.s.once(ctx, &request{op: "stop command", method: http.MethodDelete, path: wire.Path(wire.PathCommand, c.id)}, nil)
+	})
+}
+
+// Stdin implements sandbox.Control.
+func (c *control) Stdin() io.WriteCloser {
+	c.once.Do(func() { c.in = &input{c: c, ctx: history.WithActor(context.Background(), c.actor)} })
+	return c.in
+}
+
+// input sends each write as a request of its own, from the offset that the
+// recorder has confirmed, so that a repeated one is not taken twice.
+type input struct {
+	c   *control
+	ctx context.Context //nolint:containedctx // io.Writer has no place for one
+
+	mu     sync.Mutex
+	offset int64
+	closed bool
+}
+
+// Write implements io.Writer.
+func (in *input) Write(p []byte) (int, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return 0, io.ErrClosedPipe
+	}
+	before := in.offset
+	err := in.send(p, false)
+	return int(max(in.offset-before, 0)), err
+}
+
+// Close implements io.Closer: the command reads the end of its input.
+func (in *input) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return nil
+	}
+	in.closed = true
+	return in.send(nil, true)
+}
+
+func (in *input) send(p []byte, last bool) error {
+	start := in.offset
+	return in.c.s.again(in.ctx, func(ctx context.Context) error {
+		query := offsetQuery(map[string]int64{"offset": start})
+		if last {
+			query.Set("close", "1")
+		}
+		var answer wire.StdinAnswer
+		// No timeout: a command may take its time to read.
+		resp, err := in.c.s.send(ctx, &request{
+			op: "write input", method: http.MethodPost, path: wire.Path(wire.PathStdin, in.c.id),
+			query: query, body: bytes.NewReader(p), size: int64(len(p)),
+		})
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if err := decodeInto(resp.Body, &answer); err != nil {
+			return in.c.s.unreachable(ctx, "write input", err)
+		}
+		in.offset = answer.Offset
+		return nil
+	})
+}
+
+const inputBytes = 256 << 10
+
+// feed sends a reader's bytes as they come. A command that stops reading is
+// no error.
+func (in *input) feed(from io.Reader) {
+	buf := make([]byte, inputBytes)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			if _, err := in.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			break // what could not be read ends the input
+		}
+	}
+	_ = in.Close() // the command may have ended
+}

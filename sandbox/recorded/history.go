@@ -1,0 +1,122 @@
+package recorded
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// History reads the history that the recorder keeps.
+type History struct{ s *Session }
+
+var _ interface {
+	history.Reader
+	history.Consumer
+	history.Pruner
+} = (*History)(nil)
+
+// History returns the history of the sandbox.
+func (s *Session) History() *History { return &History{s} }
+
+// Get implements history.Reader.
+func (h *History) Get(ctx context.Context, opID string) (*history.Operation, error) {
+	var op history.Operation
+	if err := h.s.get(ctx, "get operation", wire.Path(wire.PathOp, opID), nil, &op); err != nil {
+		return nil, err
+	}
+	op.Duration = time.Duration(op.DurationMS) * time.Millisecond
+	return &op, nil
+}
+
+// List implements history.Reader.
+func (h *History) List(ctx context.Context, filter *history.Filter) (*history.Page, error) {
+	if filter == nil {
+		filter = &history.Filter{}
+	}
+	var page history.Page
+	if err := h.s.get(ctx, "list operations", wire.PathOps, wire.EncodeFilter(filter), &page); err != nil {
+		return nil, err
+	}
+	for _, op := range page.Operations {
+		op.Duration = time.Duration(op.DurationMS) * time.Millisecond
+	}
+	return &page, nil
+}
+
+// Output implements history.Reader.
+func (h *History) Output(ctx context.Context, opID string, stream sandbox.Stream, offset, length int64) ([]byte, error) {
+	query := offsetQuery(map[string]int64{"offset": offset, "length": length})
+	query.Set("stream", string(stream))
+	var data []byte
+	err := h.s.again(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, h.s.opts.RequestTimeout)
+		defer cancel()
+		resp, err := h.s.send(ctx, &request{op: "read output", method: http.MethodGet, path: wire.Path(wire.PathOutput, opID), query: query})
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if data, err = io.ReadAll(resp.Body); err != nil {
+			return h.s.unreachable(ctx, "read output", err)
+		}
+		return nil
+	})
+	return data, err
+}
+
+// Changes implements history.Reader.
+func (h *History) Changes(ctx context.Context, query *history.ChangeQuery) (*history.Feed, error) {
+	q := offsetQuery(map[string]int64{"after": query.After, "limit": int64(query.Limit)})
+	if query.Wait > 0 {
+		q.Set("wait", query.Wait.String())
+	}
+	var feed history.Feed
+	err := h.s.again(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, h.s.opts.RequestTimeout+query.Wait)
+		defer cancel()
+		resp, err := h.s.send(ctx, &request{op: "follow history", method: http.MethodGet, path: wire.PathChanges, query: q})
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if err := decodeInto(resp.Body, &feed); err != nil {
+			return h.s.unreachable(ctx, "follow history", err)
+		}
+		return nil
+	})
+	return &feed, err
+}
+
+// Acknowledge implements history.Consumer.
+func (h *History) Acknowledge(ctx context.Context, consumer string, seq int64) error {
+	query := offsetQuery(map[string]int64{"seq": seq})
+	return h.s.again(ctx, func(ctx context.Context) error {
+		return h.s.once(ctx, &request{op: "acknowledge", method: http.MethodPut, path: wire.Path(wire.PathAck, url.PathEscape(consumer)), query: query}, nil)
+	})
+}
+
+// Prune implements history.Pruner.
+func (h *History) Prune(ctx context.Context) (*history.Pruned, error) {
+	var pruned history.Pruned
+	err := h.s.once(ctx, &request{op: "prune history", method: http.MethodPost, path: wire.PathPrune}, &pruned)
+	return &pruned, err
+}
+
+// Import adds an operation that has already ended elsewhere.
+func (h *History) Import(ctx context.Context, op *history.Operation) error {
+	body, err := json.Marshal(op)
+	if err != nil {
+		return &sandbox.Error{Op: "import operation", Code: sandbox.CodeInvalid, Err: err}
+	}
+	return h.s.again(ctx, func(ctx context.Context) error {
+		return h.s.once(ctx, &request{op: "import operation", method: http.MethodPost, path: wire.PathOps, body: bytes.NewReader(body), size: int64(len(body))}, nil)
+	})
+}

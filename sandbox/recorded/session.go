@@ -1,0 +1,267 @@
+// Package recorded is a sandbox.Session that a recorder serves, over plain
+// HTTP or over a socket.
+//
+//	session := recorded.New("http://127.0.0.1:44780", &recorded.Options{Token: token})
+//	result, err := session.Run(ctx, &sandbox.Command{Line: "make test"})
+//
+// Every act carries the id of its operation, so a request whose answer was
+// lost is repeated without being done twice, and a command's stream that was
+// cut is taken up again where it stood.
+package recorded
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// Options set up a Session.
+type Options struct {
+	// Token opens the recorder's wire.
+	Token string
+	// Header is sent with every request, as the service's endpoint asks.
+	Header http.Header
+	// Client sends the requests; nil: one of our own. Its Timeout must be 0:
+	// it would cut streams.
+	Client *http.Client
+	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
+	// a command; 0: 30 s.
+	RequestTimeout time.Duration
+	// ResumeFor is how long a stream that was cut is tried to be taken up
+	// again; 0: 30 s.
+	ResumeFor time.Duration
+	// Source is the door that the history names; empty: sdk.
+	Source string
+	// Sandbox is the id that errors name.
+	Sandbox string
+}
+
+// Session talks to one recorder.
+type Session struct {
+	base   string
+	opts   Options
+	client *http.Client
+	behind sync.WaitGroup // what goes on after its call has returned
+}
+
+var _ interface {
+	sandbox.Session
+	sandbox.Starter
+	sandbox.Attacher
+} = (*Session)(nil)
+
+// New returns a session with the recorder at a base URL.
+func New(base string, opts *Options) *Session {
+	s := &Session{base: strings.TrimSuffix(base, "/")}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.RequestTimeout == 0 {
+		s.opts.RequestTimeout = 30 * time.Second
+	}
+	if s.opts.ResumeFor == 0 {
+		s.opts.ResumeFor = 30 * time.Second
+	}
+	if s.client = s.opts.Client; s.client == nil {
+		s.client = &http.Client{
+			Transport:     &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	return s
+}
+
+// Capabilities implements sandbox.Session.
+func (s *Session) Capabilities() sandbox.Capabilities {
+	return sandbox.Capabilities{ExactBytes: true, Recorded: true, Stdin: true, Signals: true, Background: true, Attach: true}
+}
+
+// Close waits for what goes on behind: the stop of a command whose call was
+// cancelled before it was answered.
+func (s *Session) Close(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() { s.behind.Wait(); close(done) }()
+	select {
+	case <-done:
+		s.client.CloseIdleConnections()
+		return nil
+	case <-ctx.Done():
+		return sandbox.FromContext("close session", ctx)
+	}
+}
+
+// Info asks the recorder what it is.
+func (s *Session) Info(ctx context.Context) (*wire.Info, error) {
+	var info wire.Info
+	err := s.get(ctx, "ask the recorder", wire.PathInfo, nil, &info)
+	return &info, err
+}
+
+// request is one request to the recorder.
+type request struct {
+	op     string // for errors
+	method string
+	path   string
+	query  url.Values
+	id     string // of the operation
+	body   io.Reader
+	size   int64 // of body, -1: not known
+}
+
+// send makes one try. An answer other than 2xx is an error.
+func (s *Session) send(ctx context.Context, r *request) (*http.Response, error) {
+	target := s.base + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, r.body)
+	if err != nil {
+		return nil, s.fault(r.op, sandbox.Invalid("url", "is not one that a request can be sent to"))
+	}
+	if r.size > 0 {
+		req.ContentLength = r.size
+	}
+	for key, values := range s.opts.Header {
+		req.Header[key] = values
+	}
+	req.Header.Set(wire.HeaderToken, s.opts.Token)
+	if r.id != "" {
+		req.Header.Set(wire.HeaderID, r.id)
+	}
+	actor := history.ActorFrom(ctx)
+	if actor.Source == "" {
+		actor.Source = s.opts.Source
+	}
+	wire.SetActor(req.Header, actor)
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, s.unreachable(ctx, r.op, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came tells enough
+	fault := wire.DecodeFault(resp.StatusCode, body)
+	fault.RequestID = resp.Header.Get("X-Request-Id")
+	return nil, s.fault(r.op, fault)
+}
+
+// unreachable turns a fault of the connection into an error that may be tried
+// again; its text must not hold the URL, which may hold what is not to be told.
+func (s *Session) unreachable(ctx context.Context, op string, err error) error {
+	if ctx.Err() != nil {
+		e := sandbox.FromContext(op, ctx)
+		e.Sandbox = s.opts.Sandbox
+		return e
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	return &sandbox.Error{
+		Op: op, Code: sandbox.CodeUnavailable, Sandbox: s.opts.Sandbox, Retryable: true,
+		Message: "the recorder does not answer", Err: err,
+	}
+}
+
+func (s *Session) fault(op string, e *sandbox.Error) error {
+	if e.Op == "" {
+		e.Op = op
+	}
+	e.Sandbox = s.opts.Sandbox
+	return e
+}
+
+// Tries of what may be repeated.
+const (
+	maxTries = 3
+	minPause = 100 * time.Millisecond
+	maxPause = 2 * time.Second
+)
+
+// pause waits before another try, longer each time and never quite the same.
+func pause(ctx context.Context, try int) error {
+	d := min(minPause<<try, maxPause)
+	d += time.Duration((rand.Float64()*0.4 - 0.2) * float64(d)) // jitter 0.2
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func retryable(err error) bool {
+	e, ok := errors.AsType[*sandbox.Error](err)
+	return ok && e.Retryable
+}
+
+// get makes a safe request for a JSON answer.
+func (s *Session) get(ctx context.Context, op, path string, query url.Values, to any) error {
+	return s.again(ctx, func(ctx context.Context) error {
+		return s.once(ctx, &request{op: op, method: http.MethodGet, path: path, query: query}, to)
+	})
+}
+
+// again repeats what may be repeated.
+func (s *Session) again(ctx context.Context, try func(context.Context) error) error {
+	for n := 0; ; n++ {
+		err := try(ctx)
+		if err == nil || !retryable(err) || n+1 == maxTries || pause(ctx, n) != nil {
+			return err
+		}
+	}
+}
+
+// once makes one ordinary request; a nil to asks for no answer.
+func (s *Session) once(ctx context.Context, r *request, to any) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	defer cancel()
+	resp, err := s.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if to == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(to); err != nil {
+		return s.unreachable(ctx, r.op, err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // lets the connection be used again
+	return nil
+}
+
+func offsetQuery(values map[string]int64) url.Values {
+	q := url.Values{}
+	for name, value := range values {
+		if value != 0 {
+			q.Set(name, strconv.FormatInt(value, 10))
+		}
+	}
+	return q
+}
+
+func operationID(given string) (string, error) {
+	if given == "" {
+		return id.New(), nil
+	}
+	if !id.Valid(given) {
+		return "", sandbox.Invalid("id", fmt.Sprintf("is %q, but must be a UUID in lower case", given))
+	}
+	return given, nil
+}
