@@ -58,6 +58,9 @@ type Spec struct {
 	Limits     map[string]string `json:"limits,omitempty"`  // memory "512Mi", cpu "500m"
 	Network    string            `json:"network,omitempty"` // local runtime: none or proxy
 	Workdir    string            `json:"workdir,omitempty"`
+	// History is "" (recorded, or refused), "best_effort" (what cannot be
+	// recorded runs all the same) or "none".
+	History string `json:"history,omitempty"`
 }
 
 // Provider is a service that makes sandboxes.

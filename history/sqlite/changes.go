@@ -81,8 +81,9 @@ func (s *Store) Changes(ctx context.Context, query *history.ChangeQuery) (*histo
 
 // changes reads the feed once.
 func (s *Store) changes(ctx context.Context, after int64, limit int) (*history.Feed, error) {
-	feed := &history.Feed{Changes: []*history.Change{}, Next: after, Reset: after > 0}
+	feed := &history.Feed{Changes: []*history.Change{}, Reset: after > 0}
 	err := s.read(ctx, "read changes", func(q *sql.Tx) error {
+		feed.Next = after
 		last, err := s.bounds(ctx, q, feed)
 		if err != nil {
 			return err
@@ -101,9 +102,6 @@ func (s *Store) changes(ctx context.Context, after int64, limit int) (*history.F
 	})
 	if err != nil {
 		return nil, err
-	}
-	if feed.Max == 0 && feed.Reset {
-		feed.Next = 0
 	}
 	return feed, nil
 }

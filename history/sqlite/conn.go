@@ -17,9 +17,8 @@ import (
 
 const (
 	maxReaders = 4
-	// autocheckpoint is the net below the writer's own checkpoints, in pages:
-	// it holds when another process writes.
-	autocheckpoint = 4000
+	// autocheckpoint is the net below the writer's own checkpoints, in pages.
+	autocheckpoint = 12_000
 	// maxLog is what stays of the log's file after a checkpoint, in bytes.
 	maxLog = 8 << 20
 )
@@ -93,7 +92,8 @@ func makeFile(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return regular(path)
+		_, err = inspect(path)
+		return err
 	}
 	if err != nil {
 		return err
@@ -101,17 +101,6 @@ func makeFile(path string) error {
 	defer f.Close()
 	return f.Chmod(0o600)
 }
-
-// regular refuses a link, a device or a pipe in the place of the file.
-func regular(path string) error {
-	info, err := os.Lstat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
-	}
-	return err
-}
-
-var errNotRegular = errors.New("not a regular file")
 
 // useLog turns on the write-ahead log. The change of mode takes a lock for
 // which SQLite does not always wait by itself.
@@ -247,12 +236,9 @@ func (s *Store) reader() (*sql.DB, error) {
 	case s.opts.ReadOnly:
 		return nil, nil
 	}
-	info, err := os.Lstat(s.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+	size, err := inspect(s.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && size == 0 {
 		return nil, nil
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: s.path, Err: errNotRegular}
 	}
 	if err != nil {
 		return nil, s.fault("open history", err)
@@ -275,11 +261,14 @@ func (s *Store) openReaders(path string, pragmas ...string) (*sql.DB, error) {
 	db.SetMaxOpenConns(maxReaders)
 	db.SetMaxIdleConns(maxReaders)
 	ctx := context.Background()
-	found, err := hasSchema(ctx, db, path)
+	found, err := hasSchema(ctx, db, s.path)
+	if err == nil {
+		err = checkPages(ctx, db, path)
+	}
 	if err == nil && found {
 		var meta map[string]string
 		if meta, err = readMeta(ctx, db); err == nil {
-			err = s.opts.checkIdentity(meta, path)
+			err = s.opts.checkIdentity(meta, s.path)
 		}
 	}
 	if err != nil || !found {

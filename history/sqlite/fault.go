@@ -53,7 +53,7 @@ func (s *Store) cause(err error) sandbox.Code {
 		return sandbox.CodeHistoryExhausted
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
 		return sandbox.CodeHistoryReadOnly
-	case errors.Is(err, errNotRegular), errors.Is(err, errHostile), errors.Is(err, errScan):
+	case errors.Is(err, errNotRegular), errors.Is(err, errTorn), errors.Is(err, errHostile), errors.Is(err, errScan):
 		return sandbox.CodeHistoryCorrupt
 	case errors.Is(err, context.Canceled):
 		return sandbox.CodeCancelled

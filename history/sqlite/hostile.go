@@ -42,7 +42,9 @@ func (s *Store) openCopy() error {
 	s.remove = func() { _ = os.RemoveAll(dir) }
 	copied := filepath.Join(dir, "history.sqlite3")
 	if err = copyHistory(copied, s.path); err == nil {
-		s.readers, err = s.openHostile(copied)
+		if _, err = inspect(copied); err == nil {
+			s.readers, err = s.openHostile(copied)
+		}
 	}
 	if err != nil {
 		s.remove()
@@ -64,11 +66,11 @@ func copyHistory(to, from string) error {
 	return err
 }
 
-// copyRegular copies a regular file, without following a link in its place
-// and without waiting for a pipe.
+// copyRegular copies a regular file of at most limit bytes, without following
+// a link in its place and without waiting for a pipe.
 func copyRegular(to, from string, limit int64) (int64, error) {
 	in, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ELOOP) {
+	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) {
 		err = &fs.PathError{Op: "open", Path: from, Err: errNotRegular}
 	}
 	if err != nil {

@@ -56,7 +56,7 @@ func (s *Store) search(ctx context.Context, filter *history.Filter, limit int) (
 // matching tells which operations hold the text.
 func (s *Store) matching(ctx context.Context, ops []*history.Operation, find *needle) (map[string]bool, error) {
 	hits := map[string]bool{}
-	var rest []any
+	var rest []string
 	for _, op := range ops {
 		switch {
 		case find.inOperation(op):
@@ -65,50 +65,105 @@ func (s *Store) matching(ctx context.Context, ops []*history.Operation, find *ne
 			rest = append(rest, op.ID)
 		}
 	}
-	if len(rest) == 0 {
-		return hits, nil
-	}
-	err := s.read(ctx, "search output", func(q *sql.Tx) error { return find.inOutput(ctx, q, rest, hits) })
-	return hits, err
+	scan := &outputScan{s: s, find: find, hits: hits}
+	slices.Sort(rest)
+	return hits, scan.run(ctx, rest)
 }
 
-// inOutput looks through the output of operations and adds those that hold
-// the text. A stream is one text, however its rows cut it.
-func (n *needle) inOutput(ctx context.Context, q *sql.Tx, ids []any, hits map[string]bool) error {
-	rows, err := q.QueryContext(ctx, `
-		select event_id, stream, data, encoding, original_size from command_output_chunks
-		where event_id in (?`+strings.Repeat(`, ?`, len(ids)-1)+`) order by event_id, stream, chunk_index`, ids...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var last string
-	var window []byte // the end of the stream before this row, folded, and the row
-	for rows.Next() {
-		var id, stream, encoding string
-		var raw sql.RawBytes
-		var size int64
-		if err := rows.Scan(&id, &stream, &raw, &encoding, &size); err != nil {
+// scanStep is how many rows of output one transaction reads.
+const scanStep = 512
+
+// outputScan looks through output. A stream is one text, however its rows cut
+// it and however the scan is cut into transactions.
+type outputScan struct {
+	s    *Store
+	find *needle
+	hits map[string]bool
+
+	id, stream string // where the scan is
+	index      int
+	window     []byte // the end of the stream before the next row, folded
+}
+
+// run looks through the output of operations, whose ids are sorted, and adds
+// those that hold the text to the hits.
+func (o *outputScan) run(ctx context.Context, ids []string) error {
+	for len(ids) > 0 {
+		full, err := o.step(ctx, `event_id in (?`+strings.Repeat(`, ?`, len(ids)-1)+`)`, anys(ids))
+		if err != nil || !full {
 			return err
 		}
-		if hits[id] {
-			continue
+		here := o.id
+		for full && o.id == here && !o.hits[here] {
+			full, err = o.step(ctx, `event_id = ? and (stream, chunk_index) > (?, ?)`, []any{o.id, o.stream, o.index})
+			if err != nil {
+				return err
+			}
 		}
-		plain, err := unpack(raw, encoding, size)
+		next, found := slices.BinarySearch(ids, here)
+		if found {
+			next++
+		}
+		ids = ids[next:]
+	}
+	return nil
+}
+
+func anys(list []string) []any {
+	args := make([]any, len(list))
+	for i, item := range list {
+		args[i] = item
+	}
+	return args
+}
+
+// step reads the next rows in a transaction of its own; full tells that there
+// may be more.
+func (o *outputScan) step(ctx context.Context, condition string, args []any) (full bool, err error) {
+	err = o.s.read(ctx, "search output", func(q *sql.Tx) error {
+		rows, err := q.QueryContext(ctx, `
+			select event_id, stream, chunk_index, data, encoding, original_size from command_output_chunks
+			where `+condition+` order by event_id, stream, chunk_index limit ?`, append(args, scanStep)...)
 		if err != nil {
 			return err
 		}
-		if id+stream != last {
-			last, window = id+stream, window[:0]
+		defer rows.Close()
+		n := 0
+		for ; rows.Next(); n++ {
+			if err := o.row(rows); err != nil {
+				return err
+			}
 		}
-		keep := min(len(window), len(n.folded)-1)
-		window = append(window[:copy(window, window[len(window)-keep:])], plain...)
-		fold(window[keep:])
-		if bytes.Contains(window, n.folded) {
-			hits[id] = true
-		}
+		full = n == scanStep
+		return rows.Err()
+	})
+	return full, err
+}
+
+func (o *outputScan) row(rows *sql.Rows) error {
+	var id, stream, encoding string
+	var raw sql.RawBytes
+	var size int64
+	if err := rows.Scan(&id, &stream, &o.index, &raw, &encoding, &size); err != nil {
+		return err
 	}
-	return rows.Err()
+	if id != o.id || stream != o.stream {
+		o.id, o.stream, o.window = id, stream, o.window[:0]
+	}
+	if o.hits[id] {
+		return nil
+	}
+	plain, err := unpack(raw, encoding, size)
+	if err != nil {
+		return err
+	}
+	keep := min(len(o.window), len(o.find.folded)-1)
+	o.window = append(o.window[:copy(o.window, o.window[len(o.window)-keep:])], plain...)
+	fold(o.window[keep:])
+	if bytes.Contains(o.window, o.find.folded) {
+		o.hits[id] = true
+	}
+	return nil
 }
 
 // needle is a text that is looked for, without regard to ASCII case.

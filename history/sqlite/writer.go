@@ -126,9 +126,7 @@ func (w *writer) work() {
 		err = w.transact(w.batch)
 		if err != nil && len(w.batch) > 1 && !busy(err) {
 			for _, j := range w.batch {
-				if w.open() == nil {
-					j.err = w.transact([]*job{j})
-				}
+				w.workAlone(j)
 			}
 			err = nil
 		}
@@ -142,6 +140,16 @@ func (w *writer) work() {
 	if w.changed {
 		w.s.feed.notify()
 		w.changed = false
+	}
+}
+
+func (w *writer) workAlone(j *job) {
+	err := w.open()
+	if err == nil {
+		err = w.transact([]*job{j}) // sets j.err if the record is refused
+	}
+	if err != nil {
+		j.err = err
 	}
 }
 
@@ -219,18 +227,22 @@ func (w *writer) checkpoint() {
 	}
 	// Records of one commit share pages, so the count is above the truth.
 	log, moved, err := w.conn.checkpoint("noop")
-	if w.pages = log - moved; err != nil || w.pages < limit {
-		return
+	if err == nil && log-moved >= limit {
+		w.s.opts.phase("checkpoint")
+		log, moved, err = w.conn.checkpoint("passive")
 	}
-	w.s.opts.phase("checkpoint")
-	log, moved, err = w.conn.checkpoint("passive")
 	w.pages = log - moved // a fault here is met again by the next record
 	if err != nil || log < 2*limit {
 		return
 	}
-	// Readers have kept the log from being begun anew. Those of this process
-	// are asked to pause; others have a moment to finish.
-	w.s.gate.Lock()
+	// Readers have kept the log from being begun anew. A moment without one
+	// of this process will do, until the log is so long that they are asked
+	// to pause. Readers of other processes have a moment to finish.
+	if log >= 8*limit {
+		w.s.gate.Lock()
+	} else if !w.s.gate.TryLock() {
+		return
+	}
 	defer w.s.gate.Unlock()
 	_ = w.conn.exec(`pragma busy_timeout = 100`)
 	_, _, _ = w.conn.checkpoint("truncate")

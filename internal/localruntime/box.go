@@ -113,7 +113,7 @@ func (b *box) follow(ctx context.Context) {
 	} else {
 		close(ended)
 	}
-	sizes := time.NewTicker(watchEvery)
+	sizes := time.NewTicker(b.rt.opts.WatchEvery)
 	defer sizes.Stop()
 	expiry := b.untilExpiry()
 	for {
@@ -129,15 +129,16 @@ func (b *box) follow(ctx context.Context) {
 			b.ended(ctx)
 		case <-expiry:
 			b.expired(ctx)
-			expiry = time.After(watchEvery) // for the case that it failed
+			expiry = time.After(retryExpiry) // for the case that it failed
 		case <-sizes.C:
 			b.watchSize(ctx)
 		}
 	}
 }
 
-// watchEvery is how often the size of a history folder is looked at.
-const watchEvery = 10 * time.Second
+// retryExpiry is how long an expired sandbox that could not be ended is left
+// before the next try.
+const retryExpiry = 10 * time.Second
 
 // untilExpiry returns a channel that answers at the expiry.
 func (b *box) untilExpiry() <-chan time.Time {

@@ -23,6 +23,8 @@ func bootOf(r *record, env map[string]string) *wire.Boot {
 		HistoryDir: wire.GuestHistory,
 		Socket:     wire.GuestSocket,
 		ExpiryFile: wire.GuestExpiry,
+		HistoryOff: r.Spec.History == HistoryNone,
+		BestEffort: r.Spec.History == HistoryBestEffort,
 	}
 	if r.Spec.Network == NetworkProxy {
 		b.Egress, b.EgressPort = wire.GuestEgress, wire.EgressPort

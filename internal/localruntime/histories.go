@@ -2,14 +2,17 @@ package localruntime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -46,6 +49,17 @@ func (rt *Runtime) Histories(ctx context.Context) ([]*History, error) {
 	return list, err
 }
 
+// serveHistories tells other processes of this user which histories are kept.
+func (rt *Runtime) serveHistories(w http.ResponseWriter, r *http.Request) {
+	list, err := rt.Histories(r.Context())
+	if err != nil {
+		wire.WriteError(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list) // the client may have gone
+}
+
 // eachRecord calls do for every record on the disk that can be read.
 func (rt *Runtime) eachRecord(do func(dir, *record)) error {
 	folder := filepath.Join(rt.opts.StateDir, "sandboxes")
@@ -72,7 +86,7 @@ func (rt *Runtime) purgeLoop(ctx context.Context) {
 	tick := time.NewTicker(purgeEvery)
 	defer tick.Stop()
 	for {
-		if err := errors.Join(rt.purge(ctx), rt.dropRecorders()); err != nil {
+		if err := errors.Join(rt.Purge(ctx), rt.dropRecorders()); err != nil {
 			rt.opts.Logger.ErrorContext(ctx, "old histories are not removed", "error", err)
 		}
 		select {
@@ -83,8 +97,8 @@ func (rt *Runtime) purgeLoop(ctx context.Context) {
 	}
 }
 
-// purge removes the sandboxes whose retention is over.
-func (rt *Runtime) purge(ctx context.Context) error {
+// Purge removes the histories whose retention is over. Run does it every hour.
+func (rt *Runtime) Purge(ctx context.Context) error {
 	var errs error
 	err := rt.eachRecord(func(d dir, rec *record) {
 		if rec.DeletedAt.IsZero() || rt.opts.Now().Sub(rec.DeletedAt) < rt.opts.Retention || ctx.Err() != nil {

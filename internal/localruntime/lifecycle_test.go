@@ -1,23 +1,275 @@
 package localruntime_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-func TestCreateRunDelete(t *testing.T) {
-	rt := startRuntime(t, options(t, t.TempDir()))
+func TestLife(t *testing.T) {
+	state := t.TempDir()
+	rt := startRuntime(t, options(t, state))
 	start := time.Now()
-	info := create(t, rt, &sandbox.Spec{Name: "first"})
-	t.Logf("create to the recorder's answer: %v", time.Since(start))
-	start = time.Now()
-	out := run(t, rt, info.ID, "id -un; pwd; uname -a; awk 'BEGIN{print 7}'; ls / /usr/local; python3 -c 'print(6*7)'; env | sort; df -h / /.agent-history; free -m; head -3 /proc/meminfo; nproc; mount")
-	t.Logf("first command after %v: %d\n%s\n%s", time.Since(start), out.code, out.stdout, out.stderr)
-	start = time.Now()
+	info := create(t, rt, &sandbox.Spec{
+		Name: "研究员 1", Env: map[string]string{"GREETING": "hello there"}, Metadata: map[string]string{"team": "a"}, Workdir: "/data/work",
+	})
+	t.Logf("create took %v", time.Since(start))
+	if !id.Valid(info.ID) || info.State != sandbox.Running || info.Name != "研究员 1" || info.Image != "host" || len(info.Warnings) > 0 {
+		t.Errorf("created %+v", info)
+	}
+	got, err := rt.Get(t.Context(), info.ID)
+	if err != nil || cmp.Diff(got, info) != "" {
+		t.Errorf("get: %v\n%s", err, cmp.Diff(got, info))
+	}
+	list, err := rt.List(t.Context())
+	if err != nil || cmp.Diff(list, []*sandbox.Info{info}) != "" {
+		t.Errorf("list: %v\n%s", err, cmp.Diff(list, []*sandbox.Info{info}))
+	}
+	out := run(t, rt, info.ID, `pwd; echo "$GREETING"; echo "$https_proxy"; id -u; awk 'BEGIN{print 6*7}'; ls /usr/local/bin | wc -l; exit 3`)
+	if want := (outcome{stdout: "/data/work\nhello there\nhttp://127.0.0.1:3128\n0\n42\n0\n", code: 3}); out != want {
+		t.Errorf("ran %+v, want %+v", out, want)
+	}
 	if err := rt.Delete(t.Context(), info.ID); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("delete took %v", time.Since(start))
+	if _, err := rt.Get(t.Context(), info.ID); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("get of a deleted one: %v", err)
+	}
+	if err := rt.Delete(t.Context(), info.ID); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("delete of a deleted one: %v", err)
+	}
+	left, err := filepath.Glob(filepath.Join(state, "sandboxes", info.ID, "*"))
+	if err != nil || len(left) != 2 {
+		t.Errorf("left on the disk: %v %v, want history and sandbox.json", left, err)
+	}
+	text, err := os.ReadFile(filepath.Join(state, "sandboxes", info.ID, "sandbox.json"))
+	if err != nil || strings.Contains(string(text), "hello there") || strings.Contains(string(text), `"token"`) {
+		t.Errorf("the record holds secrets: %v\n%s", err, text)
+	}
+}
+
+func TestFiveAtOnce(t *testing.T) {
+	rt := startRuntime(t, options(t, t.TempDir()))
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			info, err := rt.Create(t.Context(), &sandbox.Spec{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			out, err := try(t.Context(), rt, info.ID, "echo "+info.ID+" > mine; cat *")
+			if err != nil || out.stdout != info.ID+"\n" {
+				t.Errorf("%v: %+v", err, out)
+			}
+		})
+	}
+	all.Wait()
+	list, err := rt.List(t.Context())
+	if err != nil || len(list) != 5 {
+		t.Errorf("%d sandboxes, %v", len(list), err)
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	rt := startRuntime(t, options(t, t.TempDir()))
+	info := create(t, rt, nil)
+	run(t, rt, info.ID, `(while :; do date +%s.%N > beat; sleep 0.01; done) >/dev/null 2>&1 &`)
+	info, err := rt.Pause(t.Context(), info.ID)
+	if err != nil || info.State != sandbox.Paused {
+		t.Fatalf("pause: %v %+v", err, info)
+	}
+	start := time.Now()
+	if _, err := try(t.Context(), rt, info.ID, "true"); !errors.Is(err, sandbox.ErrState) || !strings.Contains(err.Error(), "paused") {
+		t.Errorf("a command while paused: %v", err)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("the refusal took %v", took)
+	}
+	if _, err := rt.Pause(t.Context(), info.ID); !errors.Is(err, sandbox.ErrState) {
+		t.Errorf("pause twice: %v", err)
+	}
+	info, err = rt.Resume(t.Context(), info.ID)
+	if err != nil || info.State != sandbox.Running {
+		t.Fatalf("resume: %v %+v", err, info)
+	}
+	if out := run(t, rt, info.ID, "a=$(cat beat); sleep 0.2; b=$(cat beat); test \"$a\" != \"$b\""); out.code != 0 {
+		t.Errorf("what ran does not go on: %+v", out)
+	}
+	if _, err := rt.Resume(t.Context(), info.ID); !errors.Is(err, sandbox.ErrState) {
+		t.Errorf("resume twice: %v", err)
+	}
+	if _, err := rt.Pause(t.Context(), info.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.Delete(t.Context(), info.ID); err != nil {
+		t.Errorf("delete while paused: %v", err)
+	}
+}
+
+func TestRecorderKilledInside(t *testing.T) {
+	rt := startRuntime(t, options(t, t.TempDir()))
+	info := create(t, rt, nil)
+	for range 3 {
+		if _, err := try(t.Context(), rt, info.ID, "kill -9 $PPID; sleep 1"); err == nil {
+			t.Fatal("the recorder survived")
+		}
+		start := time.Now()
+		if out := run(t, rt, info.ID, "echo back"); out.stdout != "back\n" {
+			t.Errorf("after the recorder's death: %+v", out)
+		}
+		t.Logf("back after %v", time.Since(start))
+	}
+}
+
+func TestInitKilledInside(t *testing.T) {
+	rt := startRuntime(t, options(t, t.TempDir()))
+	info := create(t, rt, nil)
+	if _, err := try(t.Context(), rt, info.ID, "kill -9 1; sleep 5"); err == nil {
+		t.Error("the sandbox survived the death of its init")
+	}
+	wantFailed(t, rt, info.ID, "first process ended")
+}
+
+func TestMemoryLimit(t *testing.T) {
+	rt := startRuntime(t, options(t, t.TempDir()))
+	info := create(t, rt, &sandbox.Spec{Limits: map[string]string{"memory": "256Mi", "cpu": "1500m"}})
+	if len(info.Warnings) > 0 {
+		t.Skipf("limits are not held on this machine: %v", info.Warnings)
+	}
+	if out := run(t, rt, info.ID, `python3 -c 'b = bytearray(64 << 20); print(len(b))'`); out.code != 0 {
+		t.Errorf("64 MiB of 256: %+v", out)
+	}
+	if _, err := try(t.Context(), rt, info.ID, `python3 -c 'b = b"x" * (1 << 30); print(len(b))'`); err == nil {
+		t.Error("1 GiB of 256 MiB was given")
+	}
+	wantFailed(t, rt, info.ID, "memory limit")
+}
+
+// wantFailed waits for the state Failed with a reason, and checks that a
+// command is told of it.
+func wantFailed(t *testing.T, rt *localruntime.Runtime, box, reason string) {
+	t.Helper()
+	eventually(t, "the sandbox failed", func() bool {
+		info, err := rt.Get(t.Context(), box)
+		return err == nil && info.State == sandbox.Failed && strings.Contains(info.Message, reason)
+	})
+	if _, err := try(t.Context(), rt, box, "true"); !errors.Is(err, sandbox.ErrState) || !strings.Contains(err.Error(), reason) {
+		t.Errorf("a command to the failed sandbox: %v", err)
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	rt := startRuntime(t, options(t, t.TempDir()))
+	short := create(t, rt, &sandbox.Spec{Timeout: 1500 * time.Millisecond})
+	renewed := create(t, rt, &sandbox.Spec{Timeout: 1500 * time.Millisecond})
+	renewed, err := rt.Renew(t.Context(), renewed.ID, time.Now().Add(time.Hour))
+	if err != nil || time.Until(renewed.ExpiresAt) < 59*time.Minute {
+		t.Fatalf("renew: %v %+v", err, renewed)
+	}
+	if _, err := rt.Renew(t.Context(), renewed.ID, time.Now().Add(-time.Second)); !errors.Is(err, sandbox.ErrInvalid) {
+		t.Errorf("renew into the past: %v", err)
+	}
+	eventually(t, "the sandbox is gone at its expiry", func() bool {
+		_, err := rt.Get(t.Context(), short.ID)
+		return errors.Is(err, sandbox.ErrNotFound)
+	})
+	if now := time.Now(); now.Before(short.ExpiresAt) {
+		t.Errorf("it was gone %v early", short.ExpiresAt.Sub(now))
+	}
+	run(t, rt, renewed.ID, "sleep 1.5")
+	if info, err := rt.Get(t.Context(), renewed.ID); err != nil || info.State != sandbox.Running {
+		t.Errorf("the renewed one: %v %+v", err, info)
+	}
+	histories, err := rt.Histories(t.Context())
+	if err != nil || len(histories) != 2 || histories[0].Live == histories[1].Live {
+		t.Errorf("histories: %v %+v", err, histories)
+	}
+	for _, h := range histories {
+		if !h.Live && (h.State != sandbox.Terminated || !strings.Contains(h.Message, "expiry")) {
+			t.Errorf("history of the expired one: %+v", h)
+		}
+	}
+}
+
+func TestDeepStateDir(t *testing.T) {
+	state := filepath.Join(t.TempDir(), strings.Repeat("deep/", 30), "state")
+	rt := startRuntime(t, options(t, state))
+	info := create(t, rt, nil)
+	if out := run(t, rt, info.ID, "echo ok"); out.stdout != "ok\n" {
+		t.Errorf("%+v", out)
+	}
+	if _, err := rt.Pause(t.Context(), info.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := rt.Resume(t.Context(), info.ID); err != nil {
+		t.Error(err)
+	}
+	conn, err := localruntime.DialState(t.Context(), state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if err := rt.Delete(t.Context(), info.ID); err != nil {
+		t.Error(err)
+	}
+	for _, place := range []string{"/var/run", "/tmp"} {
+		if left, _ := filepath.Glob(filepath.Join(place, "runsc-"+info.ID+"*")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
+func TestDialPort(t *testing.T) {
+	rt := startRuntime(t, options(t, t.TempDir()))
+	info := create(t, rt, nil)
+	run(t, rt, info.ID, `echo 'import socketserver
+class H(socketserver.StreamRequestHandler):
+    def handle(self):
+        n = 0
+        while b := self.rfile.read1(65536):
+            n += len(b)
+        self.wfile.write(b"got %d" % n)
+socketserver.TCPServer(("127.0.0.1", 9000), H).serve_forever()' > s.py; python3 s.py >/dev/null 2>&1 &
+for i in $(seq 200); do python3 -c 'import socket; socket.create_connection(("127.0.0.1", 9000))' 2>/dev/null && exit 0; done; exit 1`)
+	conn, err := rt.DialPort(t.Context(), info.ID, 9000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write(make([]byte, 3<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 100)
+	n, err := conn.Read(answer)
+	if got := string(answer[:n]); got != "got 3145728" {
+		t.Errorf("answered %q, %v", got, err)
+	}
+	if _, err := rt.DialPort(t.Context(), info.ID, 9001); err == nil {
+		t.Error("a port that nobody listens at was dialled")
+	}
+	late, err := rt.DialPort(t.Context(), info.ID, 9000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if err := late.SetDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.Read(answer); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("read after the deadline: %v", err)
+	}
 }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	if len(os.Args) > 2 && os.Args[1] == "serve-for-test" {
-		serveForTest(os.Args[2])
+		serveForTest(os.Args[2], os.Args[3:]...)
 		return
 	}
 	code := m.Run()

@@ -34,6 +34,9 @@ type Options struct {
 	// HistoryCap bounds the folder of a sandbox's history, which lies on the
 	// host's disk; a sandbox above it is ended. 0: 2 GiB.
 	HistoryCap int64
+	// WatchEvery is how often the size of a history's folder is looked at; 0:
+	// every ten seconds.
+	WatchEvery time.Duration
 	// AllowPrivateNetwork lists the private networks that sandboxes may reach
 	// through the proxy; none by default.
 	AllowPrivateNetwork []netip.Prefix
@@ -48,6 +51,7 @@ type Options struct {
 const (
 	defaultRetention  = 7 * 24 * time.Hour
 	defaultHistoryCap = 2 << 30
+	defaultWatchEvery = 10 * time.Second
 )
 
 func (o *Options) withDefaults() (*Options, error) {
@@ -57,6 +61,7 @@ func (o *Options) withDefaults() (*Options, error) {
 	opts := *o
 	opts.Retention = cmp.Or(opts.Retention, defaultRetention)
 	opts.HistoryCap = cmp.Or(opts.HistoryCap, defaultHistoryCap)
+	opts.WatchEvery = cmp.Or(opts.WatchEvery, defaultWatchEvery)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -26,6 +26,12 @@ const (
 	NetworkProxy = "proxy" // the default
 )
 
+// What a sandbox's history is; empty: recorded, or refused.
+const (
+	HistoryNone       = "none"
+	HistoryBestEffort = "best_effort"
+)
+
 const (
 	maxName     = 128
 	maxMetadata = 64 // entries
@@ -58,6 +64,8 @@ func normal(spec *sandbox.Spec) (*sandbox.Spec, error) {
 		}
 	case s.Network != NetworkNone && s.Network != NetworkProxy:
 		return nil, sandbox.Invalid("network", "must be none or proxy")
+	case s.History != "" && s.History != HistoryNone && s.History != HistoryBestEffort:
+		return nil, sandbox.Invalid("history", "must be none, best_effort or absent")
 	case !path.IsAbs(s.Workdir) || len(s.Workdir) > 1024 || strings.ContainsRune(s.Workdir, 0):
 		return nil, sandbox.Invalid("workdir", "must be an absolute path")
 	case s.Timeout < 0 || s.Timeout > maxLife:
@@ -112,8 +120,8 @@ func ValidateMetadata(metadata map[string]string) error {
 // isLabel reports whether s is empty or a Kubernetes label value.
 func isLabel(s string) bool {
 	for i := range len(s) {
-		inner := i > 0 && i < len(s)-1
-		if !alphanumeric(s[i]) && !(inner && strings.IndexByte("-_.", s[i]) >= 0) {
+		atEnd := i == 0 || i == len(s)-1
+		if !alphanumeric(s[i]) && (atEnd || strings.IndexByte("-_.", s[i]) < 0) {
 			return false
 		}
 	}

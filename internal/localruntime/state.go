@@ -63,9 +63,11 @@ const (
 
 // serveState serves the lifecycle API on the state socket until ctx ends.
 func (rt *Runtime) serveState(ctx context.Context, l net.Listener) {
+	own := http.NewServeMux()
+	own.HandleFunc("GET /glassbox/state", rt.serveStateOf)
+	own.HandleFunc("GET /glassbox/histories", rt.serveHistories)
 	handler := lifecycle.New(rt, &lifecycle.Options{
-		Trusted: true, Version: rt.opts.Version, Logger: rt.opts.Logger,
-		State: http.HandlerFunc(rt.serveStateOf),
+		Trusted: true, Version: rt.opts.Version, Logger: rt.opts.Logger, Own: own,
 	})
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10, Protocols: new(http.Protocols),

@@ -265,3 +265,17 @@ func operationID(given string) (string, error) {
 	}
 	return given, nil
 }
+
+// Ping asks what answers; a recorder tells its protocol, anything else is 0.
+func (s *Session) Ping(ctx context.Context) (protocol int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	defer cancel()
+	resp, err := s.send(ctx, &request{op: "ping", method: http.MethodGet, path: wire.PathPing})
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body) // it is empty
+	protocol, _ = strconv.Atoi(resp.Header.Get(wire.HeaderRecorder))
+	return protocol, nil
+}

@@ -52,7 +52,7 @@ var capabilities = []string{
 
 func config(s *Sandbox) *ociConfig {
 	c := &ociConfig{
-		Version: "1.0.2", Root: ociRoot{Path: "rootfs"}, Hostname: s.Hostname,
+		Version: "1.0.2", Root: ociRoot{Path: "root/rootfs"}, Hostname: s.Hostname,
 		Process: ociProcess{
 			Args: s.Args, Env: s.Env, Cwd: "/",
 			Capabilities: map[string][]string{

@@ -120,15 +120,15 @@ func (e *Engine) prepare(s *Sandbox, groups []string) (string, error) {
 		}
 	}
 	bundle := filepath.Join(s.Dir, bundleDir)
-	binds, err := userland.Build(bundle, opts)
-	if err != nil {
-		return "", err
+	root := filepath.Join(bundle, "root")
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return "", fmt.Errorf("prepare sandbox: %w", err)
 	}
 	if err := writeJSON(filepath.Join(bundle, "config.json"), config(s)); err != nil {
 		return "", err
 	}
 	file := filepath.Join(s.Dir, launchFile)
-	return file, writeJSON(file, &launch{Binds: binds, Cgroups: groups, Args: append(
+	return file, writeJSON(file, &launch{Root: root, Userland: opts, Cgroups: groups, Args: append(
 		e.command(s.Dir),
 		"--network=none", "--host-uds=open", "--ignore-cgroups",
 		"--overlay2=root:dir="+filepath.Join(s.Dir, overlayDir)+",size="+strconv.FormatInt(s.DiskSize, 10),

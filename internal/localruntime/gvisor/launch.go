@@ -16,13 +16,14 @@ import (
 
 // launch tells Launch what to do.
 type launch struct {
-	Binds   []userland.Bind `json:"binds"`
-	Cgroups []string        `json:"cgroups"` // folders of the groups to join
-	Args    []string        `json:"args"`
+	Root     string            `json:"root"` // empty folder, for the root filesystem
+	Userland *userland.Options `json:"userland"`
+	Cgroups  []string          `json:"cgroups"` // folders of the groups to join
+	Args     []string          `json:"args"`
 }
 
-// Launch binds what a sandbox sees and becomes runsc. It must run in a mount
-// namespace of its own, and returns only when it could not.
+// Launch lays out what a sandbox sees and becomes runsc. It must run in a
+// mount namespace of its own, and returns only when it could not.
 func Launch(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -43,10 +44,8 @@ func Launch(file string) error {
 			return fmt.Errorf("launch: join control group: %w", err)
 		}
 	}
-	for _, bind := range l.Binds {
-		if err := bindReadOnly(bind); err != nil {
-			return err
-		}
+	if err := layOut(&l); err != nil {
+		return err
 	}
 	return fmt.Errorf("launch: start %s: %w", l.Args[0], syscall.Exec(l.Args[0], l.Args, os.Environ()))
 }
@@ -66,6 +65,25 @@ func privateNamespace() error {
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("launch: make mounts private: %w", err)
+	}
+	return nil
+}
+
+// layOut makes the root filesystem in memory: its thousand small files are
+// written in milliseconds there, and go with the namespace.
+func layOut(l *launch) error {
+	const flags = unix.MS_NOSUID | unix.MS_NODEV
+	if err := unix.Mount("glassbox", l.Root, "tmpfs", flags, "mode=755,size=64m"); err != nil {
+		return fmt.Errorf("launch: mount root filesystem: %w", err)
+	}
+	binds, err := userland.Build(l.Root, l.Userland)
+	if err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	for _, bind := range binds {
+		if err := bindReadOnly(bind); err != nil {
+			return err
+		}
 	}
 	return nil
 }

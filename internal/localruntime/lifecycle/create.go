@@ -7,16 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
-)
-
-// The extension fields of ours, in requests and answers.
-const (
-	extName     = "glassbox.name"     // the exact name, of any script
-	extWorkdir  = "glassbox.workdir"  // absolute path
-	extNetwork  = "glassbox.network"  // none or proxy
-	extHere     = "glassbox.here"     // "true": no isolation
-	extWarnings = "glassbox.warnings" // a JSON list: what was asked and is not held
 )
 
 // description is a sandbox as the API shows it.
@@ -51,18 +43,18 @@ func (a *api) describe(r *http.Request, info *sandbox.Info) *description {
 		d.ExpiresAt = timestamp(info.ExpiresAt)
 	}
 	if info.Name != "" {
-		d.Extensions[extName] = info.Name
+		d.Extensions[wire.ExtName] = info.Name
 	}
 	if len(info.Warnings) > 0 {
 		text, err := json.Marshal(info.Warnings)
 		if err != nil {
 			panic(err) // plain values only
 		}
-		d.Extensions[extWarnings] = string(text)
+		d.Extensions[wire.ExtWarnings] = string(text)
 	}
 	if spec, err := a.rt.Spec(r.Context(), info.ID); err == nil { // it may just have been deleted
 		d.Entrypoint = spec.Entrypoint
-		d.Extensions[extWorkdir], d.Extensions[extNetwork] = spec.Workdir, spec.Network
+		d.Extensions[wire.ExtWorkdir], d.Extensions[wire.ExtNetwork] = spec.Workdir, spec.Network
 	}
 	return d
 }
@@ -109,6 +101,9 @@ func (a *api) create(w http.ResponseWriter, r *http.Request, _ *route) {
 		return
 	}
 	spec, err := req.spec()
+	if err == nil && spec.Image == "here" && !a.opts.Trusted && !a.opts.Here {
+		err = sandbox.Invalid("image", "here runs commands without isolation, which this server does not offer; start it with --here if this machine is itself the boundary")
+	}
 	if err != nil {
 		fail(w, err, codeNotRunning)
 		return
@@ -165,7 +160,8 @@ func (req *createRequest) spec() (*sandbox.Spec, error) {
 	spec := &sandbox.Spec{
 		Image: strings.TrimSpace(req.Image.URI), Metadata: req.Metadata, Entrypoint: req.Entrypoint,
 		Limits: req.ResourceLimits, Env: map[string]string{},
-		Name: req.Extensions[extName], Workdir: req.Extensions[extWorkdir], Network: req.Extensions[extNetwork],
+		Name: req.Extensions[wire.ExtName], Workdir: req.Extensions[wire.ExtWorkdir], Network: req.Extensions[wire.ExtNetwork],
+		History: req.Extensions[wire.ExtHistory],
 	}
 	for name, value := range req.Env {
 		if value != nil {
@@ -176,7 +172,7 @@ func (req *createRequest) spec() (*sandbox.Spec, error) {
 		// Bounded here, so that the product cannot overflow.
 		spec.Timeout = time.Duration(min(*req.Timeout, 1<<32)) * time.Second
 	}
-	if req.Extensions[extHere] == "true" {
+	if req.Extensions[wire.ExtHere] == "true" {
 		spec.Image = "here"
 	}
 	return spec, req.unsupported(spec)
@@ -189,15 +185,15 @@ func (req *createRequest) unsupported(spec *sandbox.Spec) error {
 	case req.TemplateID != "":
 		return sandbox.Invalid("templateId", "the local runtime has no templates")
 	case given(req.NetworkPolicy):
-		return sandbox.Invalid("networkPolicy", "the local runtime has none; use the extension "+extNetwork+" with none or proxy")
+		return sandbox.Invalid("networkPolicy", "the local runtime has none; use the extension "+wire.ExtNetwork+" with none or proxy")
 	case len(req.Volumes) > 0:
 		return sandbox.Invalid("volumes", "the local runtime has no volumes; upload files instead")
 	case req.SecureAccess:
 		return sandbox.Invalid("secureAccess", "every sandbox of the local runtime has tokens of its own; leave it out")
 	case given(req.Lifecycle):
 		return sandbox.Invalid("lifecycle", "the local runtime has no lifecycle hooks")
-	case spec.Image == "here" && req.Extensions[extHere] != "true":
-		return sandbox.Invalid("image", "here runs commands without isolation; it needs the extension "+extHere+" = true")
+	case spec.Image == "here" && req.Extensions[wire.ExtHere] != "true":
+		return sandbox.Invalid("image", "here runs commands without isolation; it needs the extension "+wire.ExtHere+" = true")
 	}
 	if p := req.Platform; p != nil && (p.OS != "" && !strings.EqualFold(p.OS, "linux") || p.Arch != "" && !strings.EqualFold(p.Arch, runtime.GOARCH)) {
 		return sandbox.Invalid("platform", "this machine runs linux/"+runtime.GOARCH+" only")

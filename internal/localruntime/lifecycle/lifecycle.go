@@ -21,6 +21,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -74,15 +75,17 @@ type Options struct {
 	Hosts []string
 	// Version is told at /version.
 	Version string
-	// State answers GET /glassbox/state where Trusted; nil: not found.
-	State  http.Handler
+	// Here lets requests that are not trusted ask for the image "here".
+	Here bool
+	// Own answers paths below /glassbox/ where Trusted; nil: not found.
+	Own    http.Handler
 	Logger *slog.Logger // nil: silent
 }
 
 const (
 	headerKey       = "OPEN-SANDBOX-API-KEY"
 	headerRequestID = "X-Request-ID"
-	headerCode      = "X-Glassbox-Code" // of an error: our own code
+	headerCode      = wire.HeaderCode
 )
 
 type api struct {
@@ -161,16 +164,14 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) {
 // open returns what answers a path that needs no key.
 func (a *api) open(r *http.Request, path string) http.Handler {
 	var answer any
+	if strings.HasPrefix(path, "/glassbox/") && a.opts.Trusted && a.opts.Own != nil {
+		return a.opts.Own
+	}
 	switch path {
 	case "/health", "/healthz":
 		answer = map[string]string{"status": "healthy"}
 	case "/version":
 		answer = map[string]string{"version": a.opts.Version}
-	case "/glassbox/state":
-		if a.opts.Trusted && a.opts.State != nil {
-			return a.opts.State
-		}
-		return nil
 	default:
 		return nil
 	}

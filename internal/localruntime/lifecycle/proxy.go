@@ -64,6 +64,12 @@ func (a *api) proxy(w http.ResponseWriter, r *http.Request, t *target) {
 		fail(w, err, codeNotRunning)
 		return
 	}
+	// A kept connection would carry the request to where nothing moves.
+	if info, err := a.rt.Get(r.Context(), t.id); err == nil && info.State == sandbox.Paused {
+		err = &sandbox.Error{Op: "reach sandbox", Code: sandbox.CodeSandboxState, Message: "the sandbox is paused; resume it first"}
+		fail(w, err, codeNotRunning)
+		return
+	}
 	toRecorder := port == wire.ExecdPort || port == wire.DefaultPort
 	ownToken := same(r.Header.Get(wire.HeaderToken), access.Token) || same(r.Header.Get(wire.HeaderExecdToken), access.ExecdToken)
 	if !ownToken && (toRecorder || !a.opts.Trusted && !a.bearsKey(r)) {

@@ -45,13 +45,10 @@ var local = []string{"bin", "etc", "games", "include", "lib", "sbin", "share", "
 // of their own on others.
 var merged = []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"}
 
-// Build lays out the root at dir, which must not exist, and returns what has
-// to be bound into it. It opens nothing that only root may read.
+// Build lays out the root in dir/rootfs, and returns what has to be bound into
+// it. It opens nothing that only root may read.
 func Build(dir string, opts *Options) ([]Bind, error) {
 	l := &layout{root: filepath.Join(dir, "rootfs"), mask: filepath.Join(dir, "local")}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("build root: %w", err)
-	}
 	for _, step := range []func() error{
 		l.folders, l.usr, l.merged,
 		func() error { return l.points(opts) },

@@ -1,0 +1,40 @@
+# make          what there is to make
+# make run      a first try: a sandbox, a recorded sample, its timeline
+# make ci       what CI runs
+#
+# HERE=1        no isolation: sandboxes are this very machine
+# PKG, TESTFLAGS  narrow make test: make test PKG=./record/... TESTFLAGS='-run TestRun'
+
+export HERE PKG TESTFLAGS
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test check ci bench vuln clean
+
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nHERE=1 works without gVisor, and without isolation: make run HERE=1, make test HERE=1\n'
+
+build: ## build bin/glassbox, the recorder and, once per version, gVisor's runsc
+	@scripts/build.sh
+
+run: ## build, start the server on 127.0.0.1:7717, and show a recorded sample
+	@scripts/run.sh
+
+test: ## run the tests (PKG=./history/... narrows them)
+	@scripts/test.sh
+
+check: ## format, lint, go.mod, vet, cross builds, a bare clone, generated files
+	@scripts/check.sh
+
+ci: ## what CI runs: test, then check
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory check
+
+bench: ## measure, write docs/bench.json, fail when a ratio is over its budget
+	@scripts/bench.sh
+
+vuln: ## look for known vulnerabilities
+	@scripts/vuln.sh
+
+clean: ## remove bin/
+	rm -rf bin

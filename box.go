@@ -1,0 +1,113 @@
+package glassbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+	"github.com/glassboxhq/glassbox/sandbox/recorded"
+)
+
+// Sandbox is an open sandbox.
+type Sandbox struct {
+	service *service
+	info    *sandbox.Info
+	session *recorded.Session
+	created bool // by this handle
+
+	once sync.Once
+	err  error
+}
+
+// ID returns the id that the service gave the sandbox.
+func (b *Sandbox) ID() string { return b.info.ID }
+
+// Info returns what the service said of the sandbox when it was opened.
+func (b *Sandbox) Info() *Info { return b.info }
+
+// Run runs a command to its end. A line is run by bash, or by sh where there
+// is none; cmd says the rest, and may be nil. For an argument list without a
+// shell, leave line empty and set cmd.Args. A command that fails or is stopped
+// at its timeout is no error: see Result.Status and Result.ExitCode.
+func (b *Sandbox) Run(ctx context.Context, line string, cmd *Command) (*Result, error) {
+	return b.session.Run(ctx, withLine(line, cmd))
+}
+
+// Start starts a command and returns while it runs.
+func (b *Sandbox) Start(ctx context.Context, line string, cmd *Command) (Process, error) {
+	return b.session.Start(ctx, withLine(line, cmd))
+}
+
+func withLine(line string, cmd *Command) *Command {
+	c := Command{}
+	if cmd != nil {
+		c = *cmd
+	}
+	if line != "" {
+		c.Line = line
+	}
+	return &c
+}
+
+// Attach finds a command again by the id of its operation, running or ended,
+// and gives its output from the first byte on.
+func (b *Sandbox) Attach(ctx context.Context, operationID string) (Process, error) {
+	return b.session.Attach(ctx, operationID, sandbox.Offsets{})
+}
+
+// Read opens a file. The caller closes it.
+func (b *Sandbox) Read(ctx context.Context, path string, opts *ReadOptions) (io.ReadCloser, error) {
+	return b.session.Read(ctx, path, opts)
+}
+
+// ReadFile returns the content of a file.
+func (b *Sandbox) ReadFile(ctx context.Context, path string) ([]byte, error) {
+	f, err := b.Read(ctx, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(f)
+	return content, errors.Join(err, f.Close())
+}
+
+// Write replaces a file, whole or not at all.
+func (b *Sandbox) Write(ctx context.Context, path string, content io.Reader, opts *WriteOptions) (*FileInfo, error) {
+	return b.session.Write(ctx, path, content, opts)
+}
+
+// List returns what a directory holds, by name.
+func (b *Sandbox) List(ctx context.Context, path string) ([]*FileInfo, error) {
+	return b.session.List(ctx, path)
+}
+
+// Remove removes a file, a link or a directory.
+func (b *Sandbox) Remove(ctx context.Context, path string, opts *RemoveOptions) error {
+	return b.session.Remove(ctx, path, opts)
+}
+
+// History reads what was done in the sandbox.
+func (b *Sandbox) History() *recorded.History { return b.session.History() }
+
+// Session returns the data plane beneath, for adapters.
+func (b *Sandbox) Session() sandbox.Session { return b.session }
+
+// Close ends the handle, and deletes the sandbox if this handle created it and
+// Options.Cleanup does not keep it. A second Close returns what the first did.
+func (b *Sandbox) Close(ctx context.Context) error {
+	b.once.Do(func() {
+		// A caller who is done may come with a context that is, too.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.service.opts.RequestTimeout)
+		defer cancel()
+		b.err = b.session.Close(ctx)
+		if b.created && b.service.opts.Cleanup == OnClose {
+			err := b.service.provider.Delete(ctx, b.info.ID)
+			if !errors.Is(err, sandbox.ErrNotFound) { // it may have expired
+				b.err = errors.Join(b.err, err)
+			}
+		}
+		b.err = errors.Join(b.err, b.service.provider.Close())
+	})
+	return b.err
+}

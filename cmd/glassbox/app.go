@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/version"
+)
+
+// app is one run of the program.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	flags    globalFlags
+	settings *settings
+	owner    *owner // of the local runtime, if this process is it
+}
+
+type globalFlags struct {
+	url, stateDir, output string
+	verbose, here         bool
+	actor                 history.Actor
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "glassbox",
+		Short: "Run an AI agent's work in a sandbox, and see exactly what it did",
+		Long: `Glassbox runs commands and edits files in sandboxes and keeps an exact record
+of every operation: who, what, when, the whole output, and what came of it.
+
+Without --url it works on this machine, in sandboxes of its own local runtime;
+with it, on an OpenSandbox service.`,
+		Example: `  glassbox run -- python3 --version          one command in a new sandbox
+  glassbox serve                             sandboxes for other programs
+  glassbox history list                      what is kept
+  glassbox history show                      the latest, operation by operation`,
+		Version: version.String(), SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.configure() },
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.flags.url, "url", "", "OpenSandbox `service` to work on (GLASSBOX_URL, OPEN_SANDBOX_DOMAIN); default: this machine")
+	flags.StringVar(&a.flags.stateDir, "state-dir", "", "`folder` of the local runtime's state (GLASSBOX_STATE_DIR)")
+	flags.StringVarP(&a.flags.output, "output", "o", "table", "`format` of answers: table, json or yaml")
+	flags.BoolVarP(&a.flags.verbose, "verbose", "v", false, "log what happens to stderr")
+	root.AddCommand(
+		a.runCommand(), a.execCommand(), a.sandboxCommand(), a.historyCommand(),
+		a.serveCommand(), a.configCommand(), a.doctorCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+func (a *app) configure() error {
+	var err error
+	if a.settings, err = loadSettings(&a.flags); err != nil {
+		return err
+	}
+	switch a.flags.output {
+	case "table", "json", "yaml":
+		return nil
+	}
+	return usage("--output must be table, json or yaml, not %q", a.flags.output)
+}
+
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelWarn
+	if a.flags.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
+}
+
+// actorFlags add who acts. Outside any it is this user.
+func (a *app) actorFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&a.flags.actor.ID, "agent", "", "`id` of the agent for whom this is done")
+	flags.StringVar(&a.flags.actor.Thread, "thread", "", "`id` of the thread that it belongs to")
+	flags.StringVar(&a.flags.actor.Run, "run-id", "", "`id` of the agent run that it belongs to")
+}
+
+// asActor opens the scope of who acts.
+func (a *app) asActor(ctx context.Context) context.Context {
+	actor := a.flags.actor
+	if actor.ID == "" {
+		actor.Type = history.User
+		if actor.ID = os.Getenv("USER"); actor.ID == "" {
+			actor.ID = "root"
+		}
+	}
+	return glassbox.WithActor(ctx, actor)
+}
+
+// close ends what this process served.
+func (a *app) close(ctx context.Context) error {
+	if a.owner == nil {
+		return nil
+	}
+	return errors.Join(a.owner.close(ctx))
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.print(map[string]string{"version": version.String()}, func(t *table) { t.line(version.String()) })
+		},
+	}
+}

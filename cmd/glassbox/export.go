@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// exported is an operation with its output: as text where it is UTF-8, else in
+// base64.
+type exported struct {
+	*history.Operation
+	Sandbox      string  `json:"sandbox_id"`
+	Stdout       *string `json:"stdout,omitempty"`
+	StdoutBase64 *string `json:"stdout_base64,omitempty"`
+	Stderr       *string `json:"stderr,omitempty"`
+	StderrBase64 *string `json:"stderr_base64,omitempty"`
+}
+
+func (a *app) historyExport() *cobra.Command {
+	var f filterFlags
+	var format string
+	cmd := &cobra.Command{
+		Use: "export [SANDBOX]", Short: "Write a sandbox's operations with their whole output as JSON", Args: cobra.MaximumNArgs(1),
+		Long: `Export writes a sandbox's operations to stdout, oldest first, with all that is
+kept of their output: as json (one list) or jsonl (one operation a line).
+Output that is not UTF-8 is written in base64, as stdout_base64 or stderr_base64.`,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if format != "json" && format != "jsonl" {
+				return usage("--format must be json or jsonl, not %q", format)
+			}
+			filter, err := f.read(cmd, time.Now())
+			if err != nil {
+				return err
+			}
+			h, op, err := a.choose(cmd.Context(), first(args))
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, h.close()) }()
+			if op != nil {
+				return usage("export takes a sandbox, not an operation")
+			}
+			return a.export(cmd.Context(), h, filter, format == "json")
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&format, "format", "json", "`form` of the export: json or jsonl")
+	return cmd
+}
+
+func (a *app) export(ctx context.Context, h *opened, filter history.Filter, list bool) error {
+	before, between, after := "", "\n", "\n"
+	if list {
+		before, between, after = "[\n", ",\n", "\n]\n"
+	}
+	n := 0
+	write := func(text string) error { _, err := a.out.Write([]byte(text)); return err }
+	if err := write(before); err != nil {
+		return err
+	}
+	err := operations(ctx, h, filter, func(op *history.Operation) error {
+		e := &exported{Operation: op, Sandbox: h.ref.ID}
+		if err := e.load(ctx, h); err != nil {
+			return err
+		}
+		text, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if n++; n > 1 {
+			text = append([]byte(between), text...)
+		}
+		return write(string(text))
+	})
+	if err != nil || !list && n == 0 {
+		return err
+	}
+	return write(after)
+}
+
+// load reads the output, which the cap of the history bounds.
+func (e *exported) load(ctx context.Context, h history.Reader) error {
+	if e.Command == nil {
+		return nil
+	}
+	for _, s := range []struct {
+		stream       sandbox.Stream
+		text, base64 **string
+	}{
+		{sandbox.Stdout, &e.Stdout, &e.StdoutBase64},
+		{sandbox.Stderr, &e.Stderr, &e.StderrBase64},
+	} {
+		var data []byte
+		err := eachOutput(ctx, h, e.ID, s.stream, func(part []byte) error { data = append(data, part...); return nil })
+		if err != nil {
+			return err
+		}
+		text, to := string(data), s.text
+		if !utf8.Valid(data) {
+			text, to = base64.StdEncoding.EncodeToString(data), s.base64
+		}
+		*to = &text
+	}
+	return nil
+}

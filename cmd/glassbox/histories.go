@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/history/sqlite"
+	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// histories lists the histories that can be read: of every sandbox of a
+// service, and on this machine of those that are gone, too. Newest first.
+func (a *app) histories(ctx context.Context, url string) ([]*localruntime.History, error) {
+	if url == glassbox.Local {
+		return a.localHistories(ctx)
+	}
+	infos, err := glassbox.List(ctx, url, a.options())
+	if err != nil {
+		return nil, err
+	}
+	var list []*localruntime.History
+	for _, info := range infos {
+		list = append(list, &localruntime.History{
+			ID: info.ID, Name: info.Name, State: info.State, Message: info.Message, Created: info.CreatedAt,
+			Live: info.State == sandbox.Running,
+		})
+	}
+	return list, nil
+}
+
+// localHistories asks the owner of the state folder.
+func (a *app) localHistories(ctx context.Context) ([]*localruntime.History, error) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return localruntime.DialState(ctx, a.settings.stateDir)
+	}}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/glassbox/histories", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, &sandbox.Error{Op: "list histories", Code: sandbox.CodeUnavailable, Err: err}
+	}
+	defer resp.Body.Close()
+	var list []*localruntime.History
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		return nil, &sandbox.Error{Op: "list histories", Code: sandbox.CodeUnavailable, Err: err}
+	}
+	return list, nil
+}
+
+// opened is a history that can be read.
+type opened struct {
+	history.Reader
+	ref   *localruntime.History
+	close func() error
+}
+
+// open opens a history: of a sandbox that lives through its recorder, of one
+// that is gone from the file that it left.
+func (a *app) open(ctx context.Context, url string, ref *localruntime.History) (*opened, error) {
+	if ref.Live {
+		box, err := glassbox.Connect(ctx, url, ref.ID, a.options())
+		if err != nil {
+			return nil, err
+		}
+		return &opened{box.History(), ref, func() error { return box.Close(context.WithoutCancel(ctx)) }}, nil
+	}
+	if ref.Dir == "" {
+		return nil, &sandbox.Error{
+			Op: "open history", Code: sandbox.CodeSandboxState, Sandbox: ref.ID,
+			Message: "the sandbox is " + string(ref.State) + ", and its history is inside it",
+		}
+	}
+	store, err := sqlite.Open(filepath.Join(ref.Dir, "history.sqlite3"), &sqlite.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	return &opened{store, ref, store.Close}, nil
+}
+
+// choose opens the history that is meant: of the sandbox that word names, or
+// without a word the newest. The word may be the id of an operation: then that
+// is returned too.
+func (a *app) choose(ctx context.Context, word string) (*opened, *history.Operation, error) {
+	url, err := a.service(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := a.histories(ctx, url)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(list) == 0 {
+		return nil, nil, &sandbox.Error{Op: "open history", Code: sandbox.CodeSandboxNotFound, Message: "there is none yet; make one with glassbox run"}
+	}
+	if word == "" {
+		h, err := a.open(ctx, url, list[0])
+		return h, nil, err
+	}
+	names := make([]known, len(list))
+	for i, ref := range list {
+		names[i] = known{ref.ID, ref.Name}
+	}
+	i, err := pick(word, names)
+	if err == nil {
+		h, err := a.open(ctx, url, list[i])
+		return h, nil, err
+	}
+	if !errors.Is(err, sandbox.ErrNotFound) || !id.Valid(word) {
+		return nil, nil, err
+	}
+	return a.findOperation(ctx, url, list, word)
+}
+
+// findOperation looks for an operation in every history.
+func (a *app) findOperation(ctx context.Context, url string, list []*localruntime.History, opID string) (*opened, *history.Operation, error) {
+	var faults error
+	for _, ref := range list {
+		h, err := a.open(ctx, url, ref)
+		if err != nil {
+			faults = errors.Join(faults, err)
+			continue
+		}
+		op, err := h.Get(ctx, opID)
+		if err == nil {
+			return h, op, nil
+		}
+		if !errors.Is(err, sandbox.ErrNotFound) {
+			faults = errors.Join(faults, err)
+		}
+		faults = errors.Join(faults, h.close())
+	}
+	return nil, nil, errors.Join(&sandbox.Error{
+		Op: "find operation", Code: sandbox.CodeOperationNotFound, Message: "no history that can be read here holds " + opID,
+	}, faults)
+}
+
+// operations returns every operation that a filter picks, oldest first, page
+// by page.
+func operations(ctx context.Context, h history.Reader, filter history.Filter, each func(*history.Operation) error) error {
+	left := filter.Limit
+	if left > 0 { // the newest of them
+		return newest(ctx, h, filter, each)
+	}
+	for {
+		page, err := h.List(ctx, &filter)
+		if err != nil {
+			return err
+		}
+		for _, op := range page.Operations {
+			if err := each(op); err != nil {
+				return err
+			}
+			filter.After = op.Seq
+		}
+		if !page.More || len(page.Operations) == 0 {
+			return nil
+		}
+	}
+}
+
+func newest(ctx context.Context, h history.Reader, filter history.Filter, each func(*history.Operation) error) error {
+	filter.Newest = true
+	var list []*history.Operation
+	for left := filter.Limit; left > 0; left = filter.Limit - len(list) {
+		part := filter
+		part.Limit = min(left, 1000)
+		page, err := h.List(ctx, &part)
+		if err != nil {
+			return err
+		}
+		list = append(list, page.Operations...)
+		if !page.More || len(page.Operations) == 0 {
+			break
+		}
+		filter.Before = list[len(list)-1].Seq
+	}
+	for _, op := range slices.Backward(list) {
+		if err := each(op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keptUntil tells when the history of a sandbox that is gone will be removed.
+func keptUntil(ref *localruntime.History) string {
+	if ref.Deleted.IsZero() {
+		return "-"
+	}
+	return moment(ref.Deleted.Add(retention))
+}
+
+const retention = 7 * 24 * time.Hour

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/program"
+	"github.com/glassboxhq/glassbox/internal/version"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// owner is the local runtime in this process, which holds its state folder.
+type owner struct {
+	rt    *localruntime.Runtime
+	stop  context.CancelFunc
+	ended chan struct{}
+	err   error
+}
+
+// service returns the URL to work on. Without one given, that is the local
+// runtime of this machine: whoever owns it serves it, and if nobody does, this
+// process does until it ends.
+func (a *app) service(ctx context.Context) (string, error) {
+	if a.settings.url != "" {
+		return a.settings.url, nil
+	}
+	for {
+		_, err := localruntime.DialState(ctx, a.settings.stateDir)
+		if err == nil {
+			return glassbox.Local, nil
+		}
+		err = a.own(ctx)
+		if err == nil {
+			return glassbox.Local, nil
+		}
+		if !errors.Is(err, localruntime.ErrOwned) {
+			return "", err
+		}
+		// Another process has just begun to own it, and will answer soon.
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return "", sandbox.FromContext("reach the local runtime", ctx)
+		}
+	}
+}
+
+// runtimeOptions finds the programs that sandboxes need.
+func (a *app) runtimeOptions(ctx context.Context) (*localruntime.Options, error) {
+	say := func(what string) { a.say("%s", what) }
+	recorder, err := program.Recorder().Find(ctx, say)
+	if err != nil {
+		return nil, err
+	}
+	runsc, err := program.Runsc().Find(ctx, say)
+	if err != nil && !a.flags.here {
+		return nil, err
+	}
+	return &localruntime.Options{
+		StateDir: a.settings.stateDir, Runsc: runsc, Recorder: recorder, SelfArgs: []string{launchArg},
+		Version: version.String(), Here: true, Logger: a.logger(),
+	}, nil
+}
+
+// own makes this process the owner of the state folder.
+func (a *app) own(ctx context.Context) error {
+	if a.owner != nil {
+		return nil
+	}
+	opts, err := a.runtimeOptions(ctx)
+	if err != nil {
+		return err
+	}
+	rt, err := localruntime.New(opts)
+	if err != nil {
+		return err
+	}
+	// It ends by close, after what this process did has been cleaned up.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	o := &owner{rt: rt, stop: stop, ended: make(chan struct{})}
+	go func() { defer close(o.ended); o.err = rt.Run(running) }()
+	if _, err := rt.List(ctx); err != nil { // waits until it serves
+		return errors.Join(err, o.close(ctx))
+	}
+	a.owner = o
+	return nil
+}
+
+// close stops serving. Sandboxes go on.
+func (o *owner) close(context.Context) error {
+	o.stop()
+	<-o.ended
+	return o.err
+}
+
+// serveGuests goes on serving while sandboxes of other processes need it.
+func (a *app) serveGuests(ctx context.Context, before map[string]bool) error {
+	if a.owner == nil {
+		return nil
+	}
+	told := false
+	for {
+		list, err := a.owner.rt.List(ctx)
+		if err != nil {
+			return nil // told to end
+		}
+		guests := 0
+		for _, info := range list {
+			if !before[info.ID] && info.State == sandbox.Running {
+				guests++
+			}
+		}
+		if guests == 0 {
+			return nil
+		}
+		if !told {
+			a.say("still serving %d sandbox(es) of other programs; Ctrl-C ends this, and they go on", guests)
+			told = true
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// options are those of the SDK.
+func (a *app) options() *glassbox.Options {
+	return &glassbox.Options{APIKey: a.settings.apiKey, StateDir: a.settings.stateDir, Logger: a.logger()}
+}
+
+// find resolves what a person calls a sandbox: its id, the beginning of one,
+// or a name that only one has.
+func (a *app) find(ctx context.Context, url, word string) (*glassbox.Info, error) {
+	list, err := glassbox.List(ctx, url, a.options())
+	if err != nil {
+		return nil, err
+	}
+	names := make([]known, len(list))
+	for i, info := range list {
+		names[i] = known{info.ID, info.Name}
+	}
+	i, err := pick(word, names)
+	if err != nil {
+		return nil, err
+	}
+	return list[i], nil
+}
+
+type known struct{ id, name string }
+
+// pick finds the one that is meant, or lists those that may be.
+func pick(word string, list []known) (int, error) {
+	var found []int
+	for i, k := range list {
+		switch {
+		case k.id == word:
+			return i, nil
+		case k.name == word || len(word) >= 4 && len(word) < len(k.id) && k.id[:len(word)] == word:
+			found = append(found, i)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return 0, &sandbox.Error{Op: "find sandbox", Code: sandbox.CodeSandboxNotFound, Message: fmt.Sprintf("none is called %q; see glassbox sandbox list", word)}
+	}
+	ids := ""
+	for _, i := range found {
+		ids += "\n  " + list[i].id + "  " + plain(list[i].name)
+	}
+	return 0, &sandbox.Error{Op: "find sandbox", Code: sandbox.CodeInvalid, Field: "sandbox", Message: fmt.Sprintf("%q may be any of these; give an id:%s", word, ids)}
+}

@@ -1,0 +1,67 @@
+// Command glassbox runs an AI agent's work in sandboxes and shows the exact
+// record of it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/glassboxhq/glassbox/internal/localruntime"
+)
+
+// launchArg starts this program as the first process of a sandbox's engine, in
+// mounts of its own. It is no command for people.
+const launchArg = "launch-sandbox"
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == launchArg {
+		if err := localruntime.Launch(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "glassbox:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// execute runs one command line and returns the exit code: that of the command
+// in the sandbox where one was run, else 1 for a fault and 2 for a wrong call.
+func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	a := &app{in: in, out: out, err: errs}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	err = errors.Join(err, a.close(ctx))
+	if err == nil {
+		return 0
+	}
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
+	fmt.Fprintln(errs, "glassbox:", err)
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return 2
+	}
+	return 1
+}
+
+// exitCode ends the program with the code of the command in the sandbox.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// usageError is a call that cannot be meant.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() + "; see --help" }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// commandFlags say how a command is run.
+type commandFlags struct {
+	line    string
+	env     []string
+	dir     string
+	timeout time.Duration
+	input   bool
+}
+
+func (f *commandFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.line, "command", "c", "", "shell `line` to run instead of a program and its arguments")
+	flags.StringArrayVarP(&f.env, "env", "e", nil, "environment variable, as `NAME=value`; may be given again")
+	flags.StringVarP(&f.dir, "workdir", "w", "", "`folder` to run in")
+	flags.DurationVar(&f.timeout, "timeout", 0, "stop the command after this `time`, as in 90s or 5m; the exit code is then 124")
+	flags.BoolVarP(&f.input, "interactive", "i", false, "pass standard input on to the command")
+}
+
+func (f *commandFlags) command(a *app, args []string) (*glassbox.Command, error) {
+	if (f.line == "") == (len(args) == 0) {
+		return nil, usage("give a program after --, or a shell line with -c")
+	}
+	env, err := parseEnv(f.env)
+	if err != nil {
+		return nil, err
+	}
+	cmd := &glassbox.Command{
+		Line: f.line, Args: args, Env: env, Dir: f.dir, Timeout: f.timeout,
+		Stdout: a.out, Stderr: a.err, MaxOutput: 1, // it has been written as it came
+	}
+	if f.input {
+		cmd.Stdin = a.in
+	}
+	return cmd, cmd.Validate()
+}
+
+func parseEnv(list []string) (map[string]string, error) {
+	env := map[string]string{}
+	for _, entry := range list {
+		name, value, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			return nil, sandbox.Invalid("env", "must be given as NAME=value")
+		}
+		env[name] = value
+	}
+	return env, nil
+}
+
+// sandboxFlags say what sandbox to make.
+type sandboxFlags struct {
+	name, image, network, memory string
+	labels                       []string
+	ttl                          time.Duration
+	noHistory, bestEffort        bool
+}
+
+func (f *sandboxFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.name, "name", "", "`name` to show, of any script")
+	flags.StringVar(&f.image, "image", "", "`image`; on this machine: host")
+	flags.StringVar(&f.network, "network", "", "none or proxy (`kind`, on this machine only; default proxy)")
+	flags.StringVar(&f.memory, "memory", "", "memory `limit`, as in 512Mi")
+	flags.StringArrayVar(&f.labels, "label", nil, "metadata, as `key=value`; may be given again")
+	flags.DurationVar(&f.ttl, "ttl", 0, "`life` of the sandbox, at least 1m; default: as the service says")
+	flags.BoolVar(&f.noHistory, "no-history", false, "record nothing")
+	flags.BoolVar(&f.bestEffort, "best-effort", false, "run what cannot be recorded all the same")
+}
+
+func (f *sandboxFlags) options(a *app) (*glassbox.Options, error) {
+	opts := a.options()
+	opts.Name, opts.Image, opts.Network, opts.TTL = f.name, f.image, f.network, f.ttl
+	if f.memory != "" {
+		opts.Limits = map[string]string{"memory": f.memory}
+	}
+	if len(f.labels) > 0 {
+		var err error
+		if opts.Metadata, err = parseEnv(f.labels); err != nil {
+			return nil, sandbox.Invalid("label", "must be given as key=value")
+		}
+	}
+	switch {
+	case f.noHistory && f.bestEffort:
+		return nil, usage("--no-history and --best-effort exclude each other")
+	case f.noHistory:
+		opts.History = glassbox.NoHistory
+	case f.bestEffort:
+		opts.History = glassbox.BestEffort
+	}
+	return opts, nil
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var c commandFlags
+	var s sandboxFlags
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
+		Short: "Run one command in a new sandbox",
+		Long: `Run makes a sandbox, runs one command in it, passes on what it prints and its
+exit code, and deletes the sandbox. The record of it is kept: see history show.`,
+		Example: `  glassbox run -- python3 -c 'print(6*7)'
+  glassbox run -c 'echo $((6*7)) | tee answer; cat answer'
+  tar c src | glassbox run -i -c 'tar x && make -C src test'
+  glassbox run --here -- make test     on this very machine, without isolation`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			command, err := c.command(a, args)
+			if err != nil {
+				return err
+			}
+			opts, err := s.options(a)
+			if err != nil {
+				return err
+			}
+			if keep {
+				opts.Cleanup = glassbox.Never
+			}
+			return a.runOnce(cmd.Context(), opts, command)
+		},
+	}
+	c.add(cmd)
+	s.add(cmd)
+	a.actorFlags(cmd)
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the sandbox")
+	cmd.Flags().BoolVar(&a.flags.here, "here", false, "run on this very machine, without isolation: for containers and VMs that are themselves the boundary")
+	return cmd
+}
+
+func (a *app) runOnce(ctx context.Context, opts *glassbox.Options, command *glassbox.Command) (err error) {
+	if a.flags.here {
+		if opts.Image != "" && opts.Image != "here" {
+			return usage("--here and --image exclude each other")
+		}
+		opts.Image = "here"
+		a.say("no isolation: this runs on this very machine, with your rights")
+	}
+	url, err := a.service(ctx)
+	if err != nil {
+		return err
+	}
+	before := map[string]bool{}
+	if a.owner != nil {
+		list, err := a.owner.rt.List(ctx)
+		if err != nil {
+			return err
+		}
+		for _, info := range list {
+			before[info.ID] = true
+		}
+	}
+	ctx = a.asActor(ctx)
+	box, err := glassbox.Create(ctx, url, opts)
+	if err != nil {
+		return err
+	}
+	before[box.ID()] = true
+	for _, warning := range box.Info().Warnings {
+		if !a.flags.here {
+			a.say("%s", plain(warning))
+		}
+	}
+	err = a.runIn(ctx, box, command)
+	if closeErr := box.Close(ctx); closeErr != nil {
+		a.say("%v", closeErr)
+	} else if opts.Cleanup == glassbox.Never {
+		a.say("kept sandbox %s", box.ID())
+	}
+	return errors.Join(err, a.serveGuests(ctx, before))
+}
+
+// timeoutCode is what timeout(1) exits with.
+const timeoutCode = 124
+
+// runIn runs a command, and turns its end into this program's.
+func (a *app) runIn(ctx context.Context, box *glassbox.Sandbox, command *glassbox.Command) error {
+	res, err := box.Run(ctx, "", command)
+	switch {
+	case ctx.Err() != nil:
+		return exitCode(130)
+	case err != nil:
+		return err
+	case res.Status == sandbox.TimedOut:
+		a.say("stopped at its timeout of %v", command.Timeout)
+		return exitCode(timeoutCode)
+	case res.Status == sandbox.Lost:
+		return &sandbox.Error{Op: "run command", Code: sandbox.CodeInterrupted, Sandbox: box.ID(), Message: res.Reason}
+	}
+	if res.Recording == sandbox.RecordedPart {
+		a.say("operation %s is recorded in part only", res.OperationID)
+	}
+	if res.ExitCode != 0 {
+		return exitCode(res.ExitCode)
+	}
+	return nil
+}
+
+func (a *app) execCommand() *cobra.Command {
+	var c commandFlags
+	cmd := &cobra.Command{
+		Use:   "exec [flags] SANDBOX -- PROGRAM [ARGUMENT...]",
+		Short: "Run a command in a sandbox that exists",
+		Long:  `Exec runs a command in a sandbox, named by its id, the beginning of its id, or a name that only one has.`,
+		Example: `  glassbox exec research -- ls -l
+  glassbox exec 0b9c -c 'cat report.md | wc -l'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			command, err := c.command(a, args[1:])
+			if err != nil {
+				return err
+			}
+			ctx := a.asActor(cmd.Context())
+			url, err := a.service(ctx)
+			if err != nil {
+				return err
+			}
+			info, err := a.find(ctx, url, args[0])
+			if err != nil {
+				return err
+			}
+			box, err := glassbox.Connect(ctx, url, info.ID, a.options())
+			if err != nil {
+				return err
+			}
+			return errors.Join(a.runIn(ctx, box, command), box.Close(ctx))
+		},
+	}
+	c.add(cmd)
+	a.actorFlags(cmd)
+	return cmd
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
+	"github.com/glassboxhq/glassbox/internal/version"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+const listenHost = "127.0.0.1"
+
+func (a *app) serveCommand() *cobra.Command {
+	var port int
+	var sample bool
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Serve sandboxes on this machine to OpenSandbox clients and to the SDK", Args: cobra.NoArgs,
+		Long: `Serve offers the OpenSandbox lifecycle API on the loopback address, and keeps
+the sandboxes of this machine. Sandboxes go on when it ends, and are found
+again when it is started. Other programs need the API key, which
+"glassbox config get local.api_key" prints; the SDK and this program, run by
+the same user, need none.`,
+		Example: `  glassbox serve
+  glassbox serve --port 8080`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("port") {
+				if port < 0 || port > 65535 {
+					return usage("--port must be from 0 (any free one) to 65535")
+				}
+				a.settings.port = port
+			}
+			return a.serve(cmd.Context(), sample)
+		},
+	}
+	cmd.Flags().IntVar(&port, "port", defaultPort, "port to listen at on 127.0.0.1 (GLASSBOX_PORT)")
+	cmd.Flags().BoolVar(&sample, "sample", false, "on a first start, record a sample run and show it")
+	cmd.Flags().BoolVar(&a.flags.here, "here", false, "also allow sandboxes on this very machine, without isolation")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, sample bool) error {
+	if a.settings.url != "" {
+		return usage("serve works on this machine; leave the url out (it comes from %s)", a.settings.origin["url"])
+	}
+	key, err := a.settings.localKey()
+	if err != nil {
+		return err
+	}
+	address := net.JoinHostPort(listenHost, strconv.Itoa(a.settings.port))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return &sandbox.Error{
+			Op: "listen at " + address, Code: sandbox.CodeUnavailable, Err: errors.Unwrap(err),
+			Message: "choose another port with --port or GLASSBOX_PORT, or stop what uses this one",
+		}
+	}
+	defer listener.Close()
+	if err := a.own(ctx); err != nil {
+		if errors.Is(err, localruntime.ErrOwned) {
+			err = fmt.Errorf("%w; it serves this machine's sandboxes already", err)
+		}
+		return err
+	}
+	a.owner.rt.SetListen(listener.Addr().String())
+	server := &http.Server{
+		Handler:           lifecycle.New(a.owner.rt, &lifecycle.Options{APIKey: string(key), Version: version.String(), Here: a.flags.here, Logger: a.logger()}),
+		ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(a.logger().Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	if sample {
+		if err := a.sampleOnce(ctx); err != nil {
+			a.say("the sample run did not work: %v", err)
+		}
+	}
+	a.say("serving OpenSandbox at http://%s; Ctrl-C ends it, sandboxes go on", listener.Addr())
+	a.say("key for other clients: glassbox config get local.api_key")
+	select {
+	case err := <-ended:
+		return err
+	case <-a.owner.ended:
+		return errors.Join(errors.New("the local runtime has ended"), a.owner.err)
+	case <-ctx.Done():
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := server.Shutdown(closing); err != nil {
+		return errors.Join(server.Close()) // streams that are open end now
+	}
+	return nil
+}
+
+const shutdownTimeout = 2 * time.Second
+
+// sampleOnce records a sample run if there is no history yet, and shows it.
+func (a *app) sampleOnce(ctx context.Context) error {
+	list, err := a.localHistories(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 {
+		a.say("%d histories are kept: glassbox history list", len(list))
+		return nil
+	}
+	opts := a.options()
+	opts.Name = "sample"
+	if a.flags.here {
+		opts.Image = "here"
+	}
+	box, err := glassbox.Create(glassbox.WithActor(ctx, sampleActor), glassbox.Local, opts)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(runSample(ctx, box), box.Close(ctx))
+	if err != nil {
+		return err
+	}
+	h, _, err := a.choose(ctx, box.ID())
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if err := a.showTimeline(ctx, h, historyFilter); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out)
+	return nil
+}

@@ -1,0 +1,263 @@
+// Package glassbox runs an AI agent's work in a sandbox and keeps an exact
+// record of it.
+//
+//	box, err := glassbox.Create(ctx, "http://localhost:7717", &glassbox.Options{Name: "research-workspace"})
+//	defer box.Close(ctx) // deletes the sandbox; Cleanup: glassbox.Never keeps it
+//	ctx = glassbox.WithActor(ctx, glassbox.Actor{ID: "research-agent", Thread: "thread-1", Run: "run-1"})
+//	res, err := box.Run(ctx, "python3 --version", nil)
+//	fmt.Println(string(res.Stdout), res.ExitCode)
+//
+// The URL is the root of an OpenSandbox service: a real one, or our own local
+// runtime as `glassbox serve` starts it. A [Sandbox] may be used by many
+// goroutines at once. Errors are [*Error]; ask for their kind with errors.Is.
+package glassbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+	"github.com/glassboxhq/glassbox/sandbox/opensandbox"
+	"github.com/glassboxhq/glassbox/sandbox/recorded"
+)
+
+// Cleanup says what Close does with a sandbox that this handle created.
+type Cleanup string
+
+// The ways to clean up.
+const (
+	OnClose Cleanup = "on_close" // deletes it
+	Never   Cleanup = "never"    // keeps it
+)
+
+// History says how a sandbox is recorded.
+type History string
+
+// The ways to record.
+const (
+	Recorded   History = ""            // what cannot be recorded is refused
+	BestEffort History = "best_effort" // what cannot be recorded runs all the same, and is counted
+	NoHistory  History = "none"        // nothing is recorded
+)
+
+// Options set up a sandbox, or the way to one. The zero value of a field is
+// its default.
+type Options struct {
+	// APIKey opens the service; empty: GLASSBOX_API_KEY or
+	// OPEN_SANDBOX_API_KEY, and none is needed for our own local runtime on
+	// this machine. It is never recorded, logged or told in an error.
+	APIKey opensandbox.Secret
+	// Name is shown to people: up to 128 characters of any script. Two
+	// sandboxes may share one.
+	Name string
+	// Image to run; empty: python:3.12, and host on our local runtime.
+	Image string
+	// Workdir is where commands run and relative paths begin, made if it is
+	// not there; empty: /workspace.
+	Workdir string
+	// Env is the environment of every command. Values are not recorded.
+	Env map[string]string
+	// Metadata is kept by the service: values of up to 63 letters, digits,
+	// dots, dashes and underscores.
+	Metadata map[string]string
+	// Limits, as memory: "512Mi" or cpu: "500m".
+	Limits map[string]string
+	// Network is none or proxy on our local runtime; empty: proxy.
+	Network string
+	// TTL is how long the sandbox lives; 0: as the service says.
+	TTL time.Duration
+	// Cleanup; empty: OnClose.
+	Cleanup Cleanup
+	// History; empty: Recorded.
+	History History
+	// Direct goes to the sandbox around the service's proxy.
+	Direct bool
+	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
+	// a command; 0: 30 s. ReadyTimeout bounds the wait for a new sandbox to
+	// answer; 0: 30 s.
+	RequestTimeout, ReadyTimeout time.Duration
+	// StateDir is where our local runtime keeps its state; empty:
+	// GLASSBOX_STATE_DIR, or glassbox below XDG_STATE_HOME or ~/.local/state.
+	StateDir string
+	// Source is the door that the history names; empty: sdk.
+	Source string
+	// Logger is for the operator; nil: silent.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() (*Options, error) {
+	opts := Options{}
+	if o != nil {
+		opts = *o
+	}
+	if opts.Cleanup == "" {
+		opts.Cleanup = OnClose
+	}
+	for field, d := range map[string]*time.Duration{"request_timeout": &opts.RequestTimeout, "ready_timeout": &opts.ReadyTimeout} {
+		if *d < 0 {
+			return nil, sandbox.Invalid(field, "must be positive, or 0 for 30 s")
+		}
+		if *d == 0 {
+			*d = 30 * time.Second
+		}
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case opts.Cleanup != OnClose && opts.Cleanup != Never:
+		return nil, sandbox.Invalid("cleanup", "must be on_close or never")
+	case opts.History != Recorded && opts.History != BestEffort && opts.History != NoHistory:
+		return nil, sandbox.Invalid("history", "must be empty, best_effort or none")
+	case opts.TTL < 0:
+		return nil, sandbox.Invalid("ttl", "must be positive, or 0 for as long as the service says")
+	}
+	return &opts, nil
+}
+
+// Create makes a sandbox on a service and waits until it answers.
+func Create(ctx context.Context, url string, o *Options) (*Sandbox, error) {
+	s, err := dial(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	spec := s.spec()
+	if err := opensandbox.ValidateSpec(spec); err != nil {
+		return nil, errors.Join(err, s.provider.Close())
+	}
+	entry, err := s.outbox.begin(ctx, s.opts, spec)
+	if err != nil {
+		return nil, errors.Join(err, s.provider.Close())
+	}
+	info, err := s.provider.Create(ctx, spec)
+	if err != nil {
+		return nil, errors.Join(err, entry.failed(err), s.provider.Close())
+	}
+	box, err := s.ready(ctx, info)
+	if err != nil {
+		// Nobody has its id but this call.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.RequestTimeout)
+		defer cancel()
+		return nil, errors.Join(err, s.provider.Delete(ctx, info.ID), entry.failed(err), s.provider.Close())
+	}
+	box.created = true
+	if err := entry.done(ctx, box); err != nil {
+		return nil, errors.Join(err, box.Close(ctx))
+	}
+	return box, nil
+}
+
+// Connect opens a sandbox that exists. Close leaves it as it is.
+func Connect(ctx context.Context, url, id string, o *Options) (*Sandbox, error) {
+	s, err := dial(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.provider.Get(ctx, id)
+	if err == nil && info.State != sandbox.Running {
+		err = &sandbox.Error{
+			Op: "connect", Code: sandbox.CodeSandboxState, Sandbox: id,
+			Message: "the sandbox is " + string(info.State) + ": " + info.Message,
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.provider.Close())
+	}
+	box, err := s.ready(ctx, info)
+	if err != nil {
+		return nil, errors.Join(err, s.provider.Close())
+	}
+	return box, s.outbox.deliver(ctx, box)
+}
+
+// Get describes a sandbox.
+func Get(ctx context.Context, url, id string, o *Options) (*Info, error) {
+	s, err := dial(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.provider.Close()
+	return s.provider.Get(ctx, id)
+}
+
+// List describes every sandbox of a service, newest first.
+func List(ctx context.Context, url string, o *Options) ([]*Info, error) {
+	s, err := dial(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.provider.Close()
+	return s.provider.List(ctx)
+}
+
+// Delete deletes a sandbox.
+func Delete(ctx context.Context, url, id string, o *Options) error {
+	s, err := dial(ctx, url, o)
+	if err != nil {
+		return err
+	}
+	defer s.provider.Close()
+	return s.provider.Delete(ctx, id)
+}
+
+// service is a connection to an OpenSandbox service.
+type service struct {
+	provider *opensandbox.Provider
+	opts     *Options
+	local    bool // our own local runtime
+	outbox   *outbox
+}
+
+func (s *service) spec() *sandbox.Spec {
+	spec := &sandbox.Spec{
+		Image: s.opts.Image, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.TTL,
+		Limits: s.opts.Limits, Network: s.opts.Network, Workdir: s.opts.Workdir, History: string(s.opts.History),
+	}
+	if spec.Workdir == "" {
+		spec.Workdir = wire.DefaultWorkdir
+	}
+	if spec.Image == "" {
+		if spec.Image = "python:3.12"; s.local {
+			spec.Image = "host"
+		}
+	}
+	return spec
+}
+
+// ready waits until a sandbox answers.
+func (s *service) ready(ctx context.Context, info *sandbox.Info) (*Sandbox, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.ReadyTimeout, &sandbox.Error{
+		Op: "wait for sandbox", Code: sandbox.CodeTimeout, Sandbox: info.ID,
+		Message: "it did not answer within " + s.opts.ReadyTimeout.String() + "; if the service runs elsewhere, see that its proxy is used and its host_ip is right",
+	})
+	defer cancel()
+	for wait := readyMin; ; wait = min(2*wait, readyMax) {
+		session, err := s.provider.Open(ctx, info.ID)
+		if err == nil {
+			return &Sandbox{service: s, info: info, session: session.(*recorded.Session)}, nil
+		}
+		if e, ok := errors.AsType[*sandbox.Error](err); ok && !e.Retryable && ctx.Err() == nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+const (
+	readyMin = 5 * time.Millisecond
+	readyMax = 200 * time.Millisecond
+)
+
+// WithActor opens a scope: what is done with the returned context is recorded
+// as done by this actor.
+func WithActor(ctx context.Context, actor Actor) context.Context {
+	return history.WithActor(ctx, actor)
+}

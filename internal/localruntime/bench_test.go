@@ -1,0 +1,25 @@
+package localruntime_test
+
+import (
+	"io"
+	"log/slog"
+	"testing"
+)
+
+// BenchmarkCreate is the time from the call to the recorder's answer.
+func BenchmarkCreate(b *testing.B) {
+	opts := options(b, b.TempDir())
+	opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	rt := startRuntime(b, opts)
+	for b.Loop() {
+		info, err := rt.Create(b.Context(), nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := rt.Delete(b.Context(), info.ID); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}

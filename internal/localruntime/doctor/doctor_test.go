@@ -1,0 +1,194 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/glassboxhq/glassbox/internal/localruntime/doctor"
+)
+
+// healthy is a machine that has everything.
+func healthy() *doctor.Probes {
+	return &doctor.Probes{
+		EUID:           func() int { return 0 },
+		UserNamespaces: func() error { return nil },
+		OS:             func() string { return "debian" },
+		Kernel:         func() (string, bool) { return "6.1.0 amd64", true },
+		Container:      func() string { return "" },
+		Runsc:          func(context.Context) (string, error) { return "runsc version 1", nil },
+		Recorder:       func(context.Context) (string, error) { return "glassbox-recorder 1", nil },
+		Python:         func(context.Context) (string, bool, error) { return "Python 3.11.2", true, nil },
+		Mount:          func(context.Context) error { return nil },
+		Memory:         func(context.Context) error { return nil },
+		Disk:           func() (uint64, error) { return 100 << 30, nil },
+		Start:          func(context.Context) error { return nil },
+	}
+}
+
+func TestHealthy(t *testing.T) {
+	checks := doctor.Run(t.Context(), healthy())
+	for _, c := range checks {
+		if !c.OK || c.Fix != "" || c.Text == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if !doctor.Isolated(checks) || checks[len(checks)-1].Name != "start" {
+		t.Errorf("%+v", checks)
+	}
+}
+
+func TestSick(t *testing.T) {
+	bad := errors.New("EPERM")
+	for _, tt := range []struct {
+		name     string
+		hurt     func(p *doctor.Probes)
+		want     doctor.Check
+		isolated bool
+	}{
+		{
+			"ordinary user", func(p *doctor.Probes) { p.EUID = func() int { return 1000 } },
+			doctor.Check{
+				Name: "user", Severity: doctor.Required, Fix: "sudo glassbox doctor",
+				Text: "this user is not root; this version needs root (user namespaces are there, and the next version will use them)",
+			}, false,
+		},
+		{
+			"ordinary user without user namespaces", func(p *doctor.Probes) {
+				p.EUID = func() int { return 1000 }
+				p.UserNamespaces = func() error { return errors.New("user.max_user_namespaces is 0") }
+			},
+			doctor.Check{
+				Name: "user", Severity: doctor.Required, Fix: "sudo glassbox doctor",
+				Text: "this user is not root, and may not make user namespaces (user.max_user_namespaces is 0); this version needs root, the next one root or user namespaces",
+			}, false,
+		},
+		{
+			"no Python on Debian", func(p *doctor.Probes) {
+				p.Python = func(context.Context) (string, bool, error) { return "", false, os.ErrNotExist }
+			},
+			doctor.Check{
+				Name: "python3", Severity: doctor.Advised, Fix: "apt-get install python3 python3-venv",
+				Text: "there is no python3 under /usr (file does not exist), so there is none in sandboxes of the image host",
+			}, true,
+		},
+		{
+			"no venv on Debian", func(p *doctor.Probes) {
+				p.Python = func(context.Context) (string, bool, error) { return "Python 3.11.2", false, nil }
+			},
+			doctor.Check{
+				Name: "python3", Severity: doctor.Advised, Fix: "apt-get install python3-venv",
+				Text: "Python 3.11.2 has no venv or no ensurepip, so pip install does not work in sandboxes",
+			}, true,
+		},
+		{
+			"no Python on Fedora", func(p *doctor.Probes) {
+				p.OS = func() string { return "fedora" }
+				p.Python = func(context.Context) (string, bool, error) { return "", false, os.ErrNotExist }
+			},
+			doctor.Check{
+				Name: "python3", Severity: doctor.Advised, Fix: "dnf install python3",
+				Text: "there is no python3 under /usr (file does not exist), so there is none in sandboxes of the image host",
+			}, true,
+		},
+		{
+			"container", func(p *doctor.Probes) {
+				p.Container = func() string { return "Docker" }
+				p.Start = func(context.Context) error { return bad }
+			},
+			doctor.Check{
+				Name: "container", Severity: doctor.Noted,
+				Text: "this looks like a Docker container; gVisor usually cannot start in one, because it may make no namespaces there",
+				Fix:  "run glassbox on the machine that runs the container; if the container is your boundary, glassbox run --here",
+			}, false,
+		},
+		{
+			"no mount namespace", func(p *doctor.Probes) { p.Mount = func(context.Context) error { return bad } },
+			doctor.Check{
+				Name: "mount", Severity: doctor.Required, Fix: "run as root outside a container, or give the container --privileged",
+				Text: "no mount namespace can be made (EPERM): CAP_SYS_ADMIN is missing",
+			}, false,
+		},
+		{
+			"no runsc", func(p *doctor.Probes) {
+				p.Runsc = func(context.Context) (string, error) { return "", errors.New("it was not found") }
+			},
+			doctor.Check{Name: "runsc", Severity: doctor.Required, Fix: "make build", Text: "gVisor's runsc does not start (it was not found)"}, false,
+		},
+		{
+			"no recorder", func(p *doctor.Probes) {
+				p.Recorder = func(context.Context) (string, error) { return "", errors.New("it was not found") }
+			},
+			doctor.Check{Name: "recorder", Severity: doctor.Required, Fix: "make build", Text: "the recorder's binary does not start (it was not found)"}, false,
+		},
+		{
+			"no control groups", func(p *doctor.Probes) { p.Memory = func(context.Context) error { return bad } },
+			doctor.Check{
+				Name: "memory limit", Severity: doctor.Advised, Fix: "run as root on a system that mounts /sys/fs/cgroup with the memory controller",
+				Text: "memory limits are not held: no control group can be made (EPERM); a sandbox can use up the machine's memory",
+			}, true,
+		},
+		{
+			"full disk", func(p *doctor.Probes) { p.Disk = func() (uint64, error) { return 300 << 20, nil } },
+			doctor.Check{
+				Name: "disk", Severity: doctor.Advised, Fix: "free some space, or give another folder with --state-dir",
+				Text: "300 MiB are free in the state folder; a sandbox can write 4 GiB",
+			}, true,
+		},
+		{
+			"old kernel", func(p *doctor.Probes) { p.Kernel = func() (string, bool) { return "3.10.0 amd64", false } },
+			doctor.Check{
+				Name: "kernel", Severity: doctor.Required, Fix: "use a Linux machine, or a Linux VM on this one",
+				Text: "3.10.0 amd64 is not Linux 4.15 or newer on amd64 or arm64, which gVisor needs",
+			}, false,
+		},
+		{
+			"does not start", func(p *doctor.Probes) { p.Start = func(context.Context) error { return bad } },
+			doctor.Check{
+				Name: "start", Severity: doctor.Required, Text: "a sandbox does not start here: EPERM",
+				Fix: "see the checks above; if this machine is itself the boundary, glassbox run --here runs without isolation",
+			}, false,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := healthy()
+			tt.hurt(p)
+			if tt.want.Severity == doctor.Required && tt.want.Name != "start" {
+				p.Start = func(context.Context) error { t.Error("a start was tried"); return nil }
+			}
+			checks := doctor.Run(t.Context(), p)
+			var got doctor.Check
+			for _, c := range checks {
+				if c.Name == tt.want.Name {
+					got = c
+				}
+			}
+			if diff := cmp.Diff(got, tt.want); diff != "" {
+				t.Error(diff)
+			}
+			if doctor.Isolated(checks) != tt.isolated {
+				t.Errorf("isolated is %v", !tt.isolated)
+			}
+		})
+	}
+}
+
+// TestMachine asks this machine; what it has is not known, that it answers is.
+func TestMachine(t *testing.T) {
+	checks := doctor.Run(t.Context(), doctor.Machine(&doctor.Options{
+		StateDir: t.TempDir() + "/not/there/yet", Start: func(context.Context) error { return nil },
+	}))
+	for _, c := range checks {
+		t.Logf("%+v", c)
+		if c.Text == "" || !c.OK && c.Fix == "" {
+			t.Errorf("%+v", c)
+		}
+		if c.Name == "disk" && strings.Contains(c.Text, "not known") {
+			t.Error(c.Text)
+		}
+	}
+}

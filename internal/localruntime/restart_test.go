@@ -1,0 +1,225 @@
+package localruntime_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// serveForTest is a server that makes the sandboxes that its arguments ask
+// for, prints their ids, and serves until it is killed.
+func serveForTest(state string, lives ...string) {
+	rt, err := localruntime.New(&localruntime.Options{
+		StateDir: state, Runsc: os.Getenv("GLASSBOX_RUNSC"), Recorder: os.Getenv("TEST_RECORDER"), SelfArgs: []string{"local-launch"},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	ctx := context.Background()
+	go func() {
+		for _, life := range lives {
+			timeout, _ := time.ParseDuration(life)
+			info, err := rt.Create(ctx, &sandbox.Spec{Name: "lives " + life, Timeout: timeout})
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			fmt.Fprintln(os.Stdout, info.ID)
+		}
+	}()
+	fmt.Fprintln(os.Stderr, rt.Run(ctx))
+	os.Exit(1)
+}
+
+// startServer starts serveForTest and returns it with the ids that it printed.
+func startServer(t *testing.T, state string, lives ...string) (*exec.Cmd, []string) {
+	t.Helper()
+	server := exec.Command(os.Args[0], append([]string{"serve-for-test", state}, lives...)...)
+	server.Env = append(os.Environ(), "TEST_RECORDER="+recorderBinary(t), "GLASSBOX_RUNSC="+runsc(t))
+	server.Stderr = os.Stderr
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Process.Kill(); server.Wait() })
+	var ids []string
+	for lines := bufio.NewScanner(out); len(ids) < len(lives) && lines.Scan(); {
+		ids = append(ids, lines.Text())
+	}
+	if len(ids) < len(lives) {
+		t.Fatalf("the server made %d sandboxes, not %d", len(ids), len(lives))
+	}
+	return server, ids
+}
+
+func killServer(t *testing.T, server *exec.Cmd) {
+	t.Helper()
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	server.Wait()
+}
+
+func TestServerKilled(t *testing.T) {
+	state := t.TempDir()
+	server, ids := startServer(t, state, "0s", "0s", "0s", "1h")
+	_, err := localruntime.New(options(t, state))
+	if !errors.Is(err, localruntime.ErrOwned) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", server.Process.Pid)) {
+		t.Errorf("a second owner: %v", err)
+	}
+	killServer(t, server)
+	// One dies while no server runs, and one was being deleted.
+	for _, pid := range processes(t, ids[1]) {
+		exec.Command("kill", "-9", pid).Run()
+	}
+	eventually(t, "the killed one is gone", func() bool { return len(processes(t, ids[1])) == 0 })
+	markDeleting(t, filepath.Join(state, "sandboxes", ids[2], "sandbox.json"))
+
+	rt := startRuntime(t, options(t, state))
+	start := time.Now()
+	out := run(t, rt, ids[0], "echo alive")
+	t.Logf("the living one answered %v after the start of the new server", time.Since(start))
+	if out.stdout != "alive\n" {
+		t.Errorf("%+v", out)
+	}
+	if out := run(t, rt, ids[3], "echo alive"); out.stdout != "alive\n" {
+		t.Errorf("%+v", out)
+	}
+	info, err := rt.Get(t.Context(), ids[1])
+	if err != nil || info.State != sandbox.Failed || !strings.Contains(info.Message, "no server ran") {
+		t.Errorf("the dead one: %v %+v", err, info)
+	}
+	if _, err := rt.Get(t.Context(), ids[2]); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("the one that was being deleted: %v", err)
+	}
+	if left := processes(t, ids[2]); len(left) > 0 {
+		t.Errorf("processes of the deleted one: %v", left)
+	}
+	histories, err := rt.Histories(t.Context())
+	if err != nil || len(histories) != 4 {
+		t.Errorf("%d histories, %v; want 4", len(histories), err)
+	}
+}
+
+// TestExpiryWithoutServer shows that a sandbox ends by itself.
+func TestExpiryWithoutServer(t *testing.T) {
+	state := t.TempDir()
+	server, ids := startServer(t, state, "3s")
+	killServer(t, server)
+	if len(processes(t, ids[0])) == 0 {
+		t.Fatal("the sandbox died with its server")
+	}
+	eventually(t, "the sandbox ended at its expiry", func() bool { return len(processes(t, ids[0])) == 0 })
+	rt := startRuntime(t, options(t, state))
+	if _, err := rt.Get(t.Context(), ids[0]); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("get: %v", err)
+	}
+	histories, err := rt.Histories(t.Context())
+	if err != nil || len(histories) != 1 || histories[0].State != sandbox.Terminated || histories[0].Live {
+		t.Errorf("histories: %v %+v", err, histories)
+	}
+}
+
+func markDeleting(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), `"engine":`, `"deleting": true, "engine":`, 1)
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// processes lists the processes of this machine whose command line holds mark.
+func processes(t testing.TB, mark string) []string {
+	t.Helper()
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, entry := range entries {
+		line, err := os.ReadFile(entry + "/cmdline")
+		if err == nil && strings.Contains(string(line), mark) {
+			found = append(found, filepath.Base(entry))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// TestNoLeaks counts what ten sandboxes leave behind.
+func TestNoLeaks(t *testing.T) {
+	state := t.TempDir()
+	rt := startRuntime(t, options(t, state))
+	cycle := func() {
+		info := create(t, rt, &sandbox.Spec{Limits: map[string]string{"memory": "512Mi"}})
+		if out := run(t, rt, info.ID, "echo x > /usr/x; touch /tmp/y"); out.code != 0 {
+			t.Errorf("%+v", out)
+		}
+		if err := rt.Delete(t.Context(), info.ID); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"run", "bundle", "overlay", "runsc", "console.log", "launch.json", "pid"} {
+			if _, err := os.Lstat(filepath.Join(state, "sandboxes", info.ID, name)); err == nil {
+				t.Errorf("left behind: %s", name)
+			}
+		}
+	}
+	cycle() // what is made once, such as the copy of the recorder
+	before := census(t)
+	for range 10 {
+		cycle()
+	}
+	eventually(t, "processes of the sandboxes are gone", func() bool { return len(processes(t, state)) == 0 })
+	var after map[string]int
+	eventually(t, "nothing is left behind", func() bool {
+		after = census(t)
+		for what, n := range after {
+			if n > before[what] {
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("before %v, after %v", before, after)
+}
+
+// census counts what belongs to this process and to all sandboxes.
+func census(t *testing.T) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	for what, pattern := range map[string]string{
+		"fds": "/proc/self/fd/*", "cgroups": "/sys/fs/cgroup/*/glassbox/*-*-*-*", "sockets in /run": "/run/runsc-*",
+		"network namespaces": "/run/netns/*",
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count[what] = len(found)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count["mounts"] = strings.Count(string(mounts), "\n")
+	return count
+}

@@ -1,3 +1,0 @@
-package localruntime_test
-
-func serveForTest(string) {}

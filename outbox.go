@@ -1,0 +1,213 @@
+package glassbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// outbox keeps the records of what happens while there is no recorder: the
+// creation of a sandbox. A record is a file, written whole before and after
+// the act, and goes into the sandbox's own history as soon as there is one. A
+// creation that failed has no history to go to: its record stays here.
+type outbox struct{ dir string }
+
+// entry is one record in the outbox.
+type entry struct {
+	file    string
+	Sandbox string             `json:"sandbox,omitempty"` // whose history it is for
+	PID     int                `json:"pid"`               // of who writes it
+	Op      *history.Operation `json:"operation"`
+}
+
+func (o *outbox) begin(ctx context.Context, opts *Options, spec *sandbox.Spec) (*entry, error) {
+	op := &history.Operation{
+		ID: id.New(), Type: history.SandboxCreate, Status: sandbox.Started, Actor: history.ActorFrom(ctx),
+		Source: opts.Source, StartedAt: time.Now(), Request: createRequest(spec),
+	}
+	if op.Source == "" {
+		op.Source = history.SourceSDK
+	}
+	if err := op.Actor.Validate(); err != nil {
+		return nil, err
+	}
+	e := &entry{file: filepath.Join(o.dir, op.ID+".json"), PID: os.Getpid(), Op: op}
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
+		return nil, outboxError(err)
+	}
+	return e, e.save()
+}
+
+func createRequest(spec *sandbox.Spec) json.RawMessage {
+	names := map[string]string{}
+	for name := range spec.Env {
+		names[name] = "***"
+	}
+	fields := map[string]any{
+		"image": spec.Image, "workdir": spec.Workdir, "name": spec.Name, "metadata": spec.Metadata,
+		"env": names, "limits": spec.Limits, "network": spec.Network, "timeout_seconds": spec.Timeout.Seconds(),
+	}
+	for name, value := range fields {
+		switch v := value.(type) {
+		case string:
+			if v == "" {
+				delete(fields, name)
+			}
+		case map[string]string:
+			if len(v) == 0 {
+				delete(fields, name)
+			}
+		case float64:
+			if v == 0 {
+				delete(fields, name)
+			}
+		}
+	}
+	return history.EncodeRequest(fields)
+}
+
+// failed records that there is no sandbox.
+func (e *entry) failed(err error) error {
+	e.end(sandbox.Unsuccessful, map[string]any{"error": map[string]any{
+		"code": string(sandbox.CodeOf(err)), "message": err.Error(),
+	}})
+	return e.save()
+}
+
+// done records that there is one, in its own history.
+func (e *entry) done(ctx context.Context, box *Sandbox) error {
+	e.Sandbox = box.ID()
+	e.end(sandbox.Succeeded, map[string]any{"sandbox_id": box.ID(), "image": box.info.Image, "warnings": box.info.Warnings})
+	if err := e.save(); err != nil {
+		return err
+	}
+	return e.deliver(ctx, box)
+}
+
+func (e *entry) end(status sandbox.Status, result map[string]any) {
+	e.Op.Status, e.Op.CompletedAt, e.Op.Result = status, time.Now(), history.Encode(result)
+	e.Op.Duration = max(e.Op.CompletedAt.Sub(e.Op.StartedAt), 0)
+	e.Op.DurationMS = e.Op.Duration.Milliseconds()
+}
+
+func (e *entry) deliver(ctx context.Context, box *Sandbox) error {
+	if box.service.opts.History == NoHistory {
+		return os.Remove(e.file)
+	}
+	err := box.History().Import(ctx, e.Op)
+	if errors.Is(err, sandbox.ErrUnsupported) { // made with its history off
+		err = nil
+	}
+	if errors.Is(err, sandbox.ErrHistory) && box.service.opts.History == BestEffort {
+		return nil // it stays for the next Connect
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(e.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return outboxError(err)
+	}
+	return nil
+}
+
+// save writes the entry so that a crash leaves the old or the new one.
+func (e *entry) save() error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return outboxError(err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(e.file), ".entry-*")
+	if err != nil {
+		return outboxError(err)
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), e.file)
+	}
+	if err != nil {
+		return outboxError(errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+// deliver brings what is left for a sandbox into its history: of a program
+// that died between the creation and the delivery.
+func (o *outbox) deliver(ctx context.Context, box *Sandbox) error {
+	entries, err := o.load()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Sandbox == box.ID() && history.Final(e.Op.Status) {
+			if err := e.deliver(ctx, box); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *outbox) load() ([]*entry, error) {
+	files, err := os.ReadDir(o.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, outboxError(err)
+	}
+	var list []*entry
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), ".json")
+		if !ok || !id.Valid(name) {
+			continue
+		}
+		e := &entry{file: filepath.Join(o.dir, f.Name())}
+		text, err := os.ReadFile(e.file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // delivered meanwhile
+		}
+		if err == nil {
+			err = json.Unmarshal(text, e)
+		}
+		if err != nil || e.Op == nil {
+			return nil, outboxError(errors.Join(errors.New("the record in "+e.file+" cannot be read"), err))
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// Pending returns the records of sandboxes that were asked for from this
+// machine and have no history of their own: creations that failed, oldest
+// first.
+func Pending(stateDir string) ([]*Operation, error) {
+	dir, err := StateDir(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := (&outbox{dir: filepath.Join(dir, "outbox")}).load()
+	if err != nil {
+		return nil, err
+	}
+	var list []*Operation
+	for _, e := range entries {
+		if e.Sandbox == "" {
+			list = append(list, e.Op)
+		}
+	}
+	return list, nil
+}
+
+func outboxError(err error) error {
+	return &sandbox.Error{Op: "record the creation", Code: sandbox.CodeHistory, Err: err}
+}

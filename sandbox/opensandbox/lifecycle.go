@@ -1,0 +1,269 @@
+package opensandbox
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// answer is a sandbox as the service tells it.
+type answer struct {
+	ID    string `json:"id"`
+	Image struct {
+		URI string `json:"uri"`
+	} `json:"image"`
+	Status struct {
+		State   sandbox.State `json:"state"`
+		Reason  string        `json:"reason"`
+		Message string        `json:"message"`
+	} `json:"status"`
+	Metadata   map[string]string `json:"metadata"`
+	Extensions map[string]string `json:"extensions"`
+	ExpiresAt  *time.Time        `json:"expiresAt"`
+	CreatedAt  time.Time         `json:"createdAt"`
+}
+
+func (a *answer) info() *sandbox.Info {
+	info := &sandbox.Info{
+		ID: a.ID, InstanceID: a.Metadata[wire.MetaInstance], Name: a.Extensions[wire.ExtName],
+		State: a.Status.State, Reason: a.Status.Reason, Message: a.Status.Message,
+		Image: a.Image.URI, Metadata: a.Metadata, CreatedAt: a.CreatedAt,
+	}
+	if info.Name == "" {
+		info.Name = a.Metadata[wire.MetaName]
+	}
+	if a.ExpiresAt != nil {
+		info.ExpiresAt = *a.ExpiresAt
+	}
+	_ = json.Unmarshal([]byte(a.Extensions[wire.ExtWarnings]), &info.Warnings) // other services tell none
+	return info
+}
+
+// Create implements sandbox.Provider.
+func (p *Provider) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Info, error) {
+	if err := ValidateSpec(spec); err != nil {
+		return nil, err
+	}
+	metadata := maps.Clone(spec.Metadata)
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	if metadata[wire.MetaInstance] == "" {
+		metadata[wire.MetaInstance] = id.New()
+	}
+	if isLabel(spec.Name) {
+		metadata[wire.MetaName] = spec.Name
+	}
+	body := map[string]any{
+		"image": map[string]string{"uri": spec.Image}, "entrypoint": spec.Entrypoint,
+		"resourceLimits": map[string]string{}, "metadata": metadata, "extensions": extensions(spec),
+	}
+	if len(spec.Entrypoint) == 0 {
+		body["entrypoint"] = []string{"tail", "-f", "/dev/null"}
+	}
+	if spec.Limits != nil {
+		body["resourceLimits"] = spec.Limits
+	}
+	if spec.Env != nil {
+		body["env"] = spec.Env
+	}
+	if spec.Timeout > 0 {
+		body["timeout"] = int64((spec.Timeout + time.Second - 1) / time.Second)
+	}
+	var a answer
+	err := p.do(ctx, &call{op: "create sandbox", method: http.MethodPost, path: "/sandboxes", body: body, slow: true}, &a)
+	if err != nil {
+		return nil, err
+	}
+	info := a.info()
+	if info.Image == "" {
+		info.Image = spec.Image // the answer to this one request leaves it out
+	}
+	return info, nil
+}
+
+func extensions(spec *sandbox.Spec) map[string]string {
+	ext := map[string]string{}
+	for name, value := range map[string]string{
+		wire.ExtName: spec.Name, wire.ExtWorkdir: spec.Workdir, wire.ExtNetwork: spec.Network, wire.ExtHistory: spec.History,
+	} {
+		if value != "" {
+			ext[name] = value
+		}
+	}
+	if spec.Image == "here" {
+		ext[wire.ExtHere] = "true"
+	}
+	return ext
+}
+
+// ValidateSpec tells what of a spec no service can be asked for.
+func ValidateSpec(spec *sandbox.Spec) error {
+	switch {
+	case spec == nil || strings.TrimSpace(spec.Image) == "":
+		return sandbox.Invalid("image", "must not be empty")
+	case utf8.RuneCountInString(spec.Name) > 128:
+		return sandbox.Invalid("name", "must be at most 128 characters")
+	case !utf8.ValidString(spec.Name) || strings.IndexFunc(spec.Name, unicode.IsControl) >= 0:
+		return sandbox.Invalid("name", "must not contain control characters")
+	case spec.Timeout < 0:
+		return sandbox.Invalid("timeout", "must be positive, or absent for the service's own default")
+	case spec.Timeout > 0 && spec.Timeout < time.Minute:
+		return sandbox.Invalid("timeout", "must be at least a minute")
+	case spec.Workdir != "" && !strings.HasPrefix(spec.Workdir, "/"):
+		return sandbox.Invalid("workdir", "must be an absolute path")
+	}
+	return sandbox.ValidateEnv(spec.Env)
+}
+
+// isLabel reports whether a service takes a value as metadata.
+func isLabel(s string) bool {
+	alnum := func(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+	if s == "" || len(s) > 63 || !alnum(s[0]) || !alnum(s[len(s)-1]) {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool {
+		return r > 127 || !alnum(byte(r)) && !strings.ContainsRune("._-", r)
+	}) < 0
+}
+
+// Get implements sandbox.Provider.
+func (p *Provider) Get(ctx context.Context, id string) (*sandbox.Info, error) {
+	if err := validID(id); err != nil {
+		return nil, err
+	}
+	var a answer
+	err := p.do(ctx, &call{op: "get sandbox", method: http.MethodGet, path: "/sandboxes/" + id, sandbox: id, repeat: true}, &a)
+	if err != nil {
+		return nil, err
+	}
+	return a.info(), nil
+}
+
+// validID keeps what is no id out of the path of a request.
+func validID(s string) error {
+	if s == "" || len(s) > 128 || strings.IndexFunc(s, func(r rune) bool {
+		return r > 127 || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-", r)
+	}) >= 0 {
+		return sandbox.Invalid("sandbox", "must be the id of a sandbox: letters, digits and dashes")
+	}
+	return nil
+}
+
+const pageSize = 200
+
+// List implements sandbox.Provider: newest first, every page.
+func (p *Provider) List(ctx context.Context) ([]*sandbox.Info, error) {
+	var list []*sandbox.Info
+	for page := 1; ; page++ {
+		var a struct {
+			Items      []answer `json:"items"`
+			Pagination struct {
+				HasNext bool `json:"hasNextPage"`
+			} `json:"pagination"`
+		}
+		query := url.Values{"page": {strconv.Itoa(page)}, "pageSize": {strconv.Itoa(pageSize)}}
+		err := p.do(ctx, &call{op: "list sandboxes", method: http.MethodGet, path: "/sandboxes", query: query, repeat: true}, &a)
+		if err != nil {
+			return nil, err
+		}
+		for i := range a.Items {
+			list = append(list, a.Items[i].info())
+		}
+		if !a.Pagination.HasNext || len(a.Items) == 0 {
+			return list, nil
+		}
+	}
+}
+
+// Delete implements sandbox.Provider.
+func (p *Provider) Delete(ctx context.Context, id string) error {
+	if err := validID(id); err != nil {
+		return err
+	}
+	return p.do(ctx, &call{op: "delete sandbox", method: http.MethodDelete, path: "/sandboxes/" + id, sandbox: id}, nil)
+}
+
+// Endpoint asks where a port of a sandbox can be reached. The answer is input:
+// it is taken only if it leads to the service's own host or an allowed one.
+func (p *Provider) Endpoint(ctx context.Context, id string, port int) (*Endpoint, error) {
+	if err := validID(id); err != nil {
+		return nil, err
+	}
+	c := &call{
+		op: "get endpoint", method: http.MethodGet, path: "/sandboxes/" + id + "/endpoints/" + strconv.Itoa(port), sandbox: id, repeat: true,
+		query: url.Values{"use_server_proxy": {strconv.FormatBool(!p.opts.Direct)}},
+	}
+	var a struct {
+		Endpoint string            `json:"endpoint"`
+		Headers  map[string]string `json:"headers"`
+	}
+	if err := p.do(ctx, c, &a); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(p.base.Scheme + "://" + a.Endpoint)
+	if err != nil || u.User != nil || u.RawQuery != "" || u.Hostname() == "" {
+		return nil, p.fault(c, &sandbox.Error{Code: sandbox.CodeProvider, Message: "the service answered with an endpoint that is none"})
+	}
+	if !p.allowed(u) {
+		return nil, p.fault(c, &sandbox.Error{
+			Code: sandbox.CodeProvider, Message: "the service answered with an endpoint at " + u.Host + ", which is not its own host; allow it by an option if it is right",
+		})
+	}
+	e := &Endpoint{Sandbox: id, URL: strings.TrimSuffix(u.String(), "/"), Header: http.Header{}}
+	for name, value := range a.Headers {
+		e.Header.Set(name, value)
+	}
+	return e, nil
+}
+
+func (p *Provider) allowed(u *url.URL) bool {
+	host := u.Hostname()
+	return strings.EqualFold(host, p.base.Hostname()) || slices.Contains(p.opts.Hosts, host) ||
+		loopback(host) && loopback(p.base.Hostname())
+}
+
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}
+
+// Loopback reports whether the service is on this machine, and its port.
+func Loopback(address string) (port string, ok bool) {
+	u, err := ParseURL(address)
+	if err != nil || !loopback(u.Hostname()) {
+		return "", false
+	}
+	if port = u.Port(); port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return port, true
+}
+
+// Open implements sandbox.Provider.
+func (p *Provider) Open(ctx context.Context, id string) (sandbox.Session, error) {
+	if p.opts.Opener == nil {
+		return nil, &sandbox.Error{Op: "open sandbox", Code: sandbox.CodeUnsupported, Sandbox: id}
+	}
+	endpoint, err := p.Endpoint(ctx, id, wire.ExecdPort)
+	if err != nil {
+		return nil, err
+	}
+	return p.opts.Opener(ctx, endpoint)
+}

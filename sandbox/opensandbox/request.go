@@ -1,0 +1,209 @@
+package opensandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/version"
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+const providerName = "opensandbox"
+
+// call is one request to the service.
+type call struct {
+	op      string
+	method  string
+	path    string
+	query   url.Values
+	body    any
+	sandbox string
+	repeat  bool // safe to be sent again
+	slow    bool // no limit but ctx
+}
+
+// Tries of what is safe to repeat, and the pauses between.
+const (
+	maxTries = 3
+	minPause = 100 * time.Millisecond
+	maxPause = 2 * time.Second
+)
+
+// do sends a call, and again where that is safe and may help.
+func (p *Provider) do(ctx context.Context, c *call, to any) error {
+	for try := 0; ; try++ {
+		err := p.once(ctx, c, to)
+		e, ok := errors.AsType[*sandbox.Error](err)
+		if err == nil || !c.repeat || !ok || !e.Retryable || try+1 == maxTries {
+			return err
+		}
+		pause := min(minPause<<try, maxPause)
+		pause += time.Duration((rand.Float64()*0.4 - 0.2) * float64(pause))
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+const maxAnswer = 16 << 20
+
+func (p *Provider) once(ctx context.Context, c *call, to any) error {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if !c.slow {
+		limited, cancel = context.WithTimeout(ctx, p.opts.RequestTimeout)
+	}
+	defer cancel()
+	var body io.Reader
+	if c.body != nil {
+		text, err := json.Marshal(c.body)
+		if err != nil {
+			return p.fault(c, &sandbox.Error{Code: sandbox.CodeInvalid, Err: err})
+		}
+		body = bytes.NewReader(text)
+	}
+	target := *p.base
+	target.Path, target.RawQuery = "/v1"+c.path, c.query.Encode()
+	req, err := http.NewRequestWithContext(limited, c.method, target.String(), body)
+	if err != nil {
+		return p.fault(c, sandbox.Invalid("url", "is not one that a request can be sent to"))
+	}
+	req.Header.Set("User-Agent", "glassbox/"+version.String())
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if p.opts.Key != "" {
+		req.Header.Set("OPEN-SANDBOX-API-KEY", string(p.opts.Key))
+	}
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return p.fault(c, p.unreachable(ctx, err))
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return p.fault(c, p.unreachable(ctx, err))
+	}
+	if resp.StatusCode/100 != 2 {
+		return p.fault(c, refusal(resp, text))
+	}
+	if to == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, to); err != nil {
+		return p.fault(c, &sandbox.Error{Code: sandbox.CodeProvider, Message: "the answer is not one of an OpenSandbox service; is the URL right?"})
+	}
+	return nil
+}
+
+// unreachable tells why no answer came. The text of the cause must not hold
+// the URL.
+func (p *Provider) unreachable(ctx context.Context, err error) *sandbox.Error {
+	if ctx.Err() != nil {
+		return sandbox.FromContext("", ctx)
+	}
+	timeout := false
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err, timeout = u.Err, u.Timeout()
+	}
+	if timeout {
+		return &sandbox.Error{Code: sandbox.CodeTimeout, Retryable: true, Message: "no answer from " + p.base.Host + " within " + p.opts.RequestTimeout.String()}
+	}
+	return &sandbox.Error{
+		Code: sandbox.CodeUnavailable, Retryable: true, Err: err,
+		Message: "no OpenSandbox service answers at " + p.base.Host + "; start one with glassbox serve, or give another URL",
+	}
+}
+
+func (p *Provider) fault(c *call, e *sandbox.Error) error {
+	e.Op, e.Provider = c.op, providerName
+	if e.Sandbox == "" {
+		e.Sandbox = c.sandbox
+	}
+	return e
+}
+
+// refusal reads an error of the service, in any of the shapes it has.
+func refusal(resp *http.Response, text []byte) *sandbox.Error {
+	var body struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+		Detail  any    `json:"detail"`
+	}
+	_ = json.Unmarshal(text, &body) // a proxy on the way may answer with a page
+	e := &sandbox.Error{
+		Message: body.Message, ProviderCode: body.Code, RequestID: resp.Header.Get("X-Request-ID"),
+		Code: sandbox.Code(resp.Header.Get(wire.HeaderCode)),
+	}
+	if e.Code == "" {
+		e.Code = codeOf(resp.StatusCode, body.Code)
+	}
+	if e.Message == "" {
+		e.Message = detailOf(body.Detail)
+	}
+	if e.Message == "" {
+		e.Message = "the service answered " + resp.Status
+	}
+	if e.Code == sandbox.CodeUnauthorized {
+		e.Message += "; give the API key by GLASSBOX_API_KEY, OPEN_SANDBOX_API_KEY or an option"
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		e.Retryable = true
+	}
+	return e
+}
+
+// detailOf reads a validation error's messages and places, and leaves out the
+// input, which may hold secrets.
+func detailOf(detail any) string {
+	list, ok := detail.([]any)
+	if !ok {
+		text, _ := detail.(string)
+		return text
+	}
+	var parts []string
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		message, _ := fields["msg"].(string)
+		var place []string
+		if loc, ok := fields["loc"].([]any); ok {
+			for _, part := range loc {
+				if name, ok := part.(string); ok && name != "body" {
+					place = append(place, name)
+				}
+			}
+		}
+		parts = append(parts, strings.TrimPrefix(strings.Join(place, ".")+": "+message, ": "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// codeOf gives a service's refusal one of our codes.
+func codeOf(status int, theirs string) sandbox.Code {
+	switch {
+	case strings.HasSuffix(theirs, "IMAGE_PULL_FAILED"):
+		return sandbox.CodeImageNotFound
+	case strings.HasSuffix(theirs, "SANDBOX_NOT_FOUND"), status == http.StatusNotFound:
+		return sandbox.CodeSandboxNotFound
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return sandbox.CodeUnauthorized
+	case status == http.StatusBadRequest, status == http.StatusUnprocessableEntity:
+		return sandbox.CodeInvalid
+	case status == http.StatusConflict:
+		return sandbox.CodeSandboxState
+	case status == http.StatusNotImplemented:
+		return sandbox.CodeUnsupported
+	}
+	return sandbox.CodeProvider
+}

@@ -1,0 +1,127 @@
+# What the scripts share. To be sourced; it leaves the shell at the root of the
+# repository.
+# shellcheck shell=bash
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# What takes minutes to build lies outside the tree, once per version.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/glassbox/tools
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+  say "$@"
+  exit 1
+}
+
+# here tells whether HERE=1 was given.
+here() { [[ -n ${HERE:-} && ${HERE} != 0 ]]; }
+
+# tool_version MODULE prints the version that the tools module holds.
+tool_version() {
+  awk -v module="$1" '$1 == module && $2 ~ /^v/ { print $2; exit }' tools/go.mod
+}
+
+# tool NAME PACKAGE FOLDER prints the path of a program of the tools module,
+# and builds it if the cache does not hold it.
+tool() {
+  local name=$1 package=$2 folder=$cache/$3 tmp
+  if [[ ! -x $folder/$name ]]; then
+    say "building $name ${3%%-go*} into $folder: once per version, a few minutes"
+    mkdir -p "$folder"
+    tmp=$(mktemp -d "$folder/.build-XXXXXX")
+    if ! env -u GOOS -u GOARCH CGO_ENABLED=0 go build -C tools -trimpath -ldflags '-s -w' -o "$tmp/$name" "$package"; then
+      rm -rf "$tmp"
+      die "$name could not be built"
+    fi
+    mv -f "$tmp/$name" "$folder/$name"
+    rm -rf "$tmp"
+  fi
+  printf '%s\n' "$folder/$name"
+}
+
+# gVisor re-executes itself in an empty root, so runsc must be static; tool
+# builds every program so.
+runsc() { tool runsc gvisor.dev/gvisor/runsc "$(tool_version gvisor.dev/gvisor)"; }
+
+# A linter reads what its own Go version knows, so a new Go means a new one.
+golangci_lint() {
+  local module=github.com/golangci/golangci-lint/v2
+  tool golangci-lint $module/cmd/golangci-lint "$(tool_version $module)-$(go env GOVERSION)"
+}
+govulncheck() {
+  local module=golang.org/x/vuln
+  tool govulncheck $module/cmd/govulncheck "$(tool_version $module)-$(go env GOVERSION)"
+}
+
+# refuse GOAL says that sandboxes cannot be isolated here, and what can be done.
+refuse() {
+  say "" "Nothing was run, because it would not have been isolated. Where this machine is itself" \
+    "the boundary (a container or a VM that may be thrown away): make $1 HERE=1"
+  exit 1
+}
+
+# expect_isolation GOAL finds out within a moment, before anything is built,
+# what would keep gVisor from starting.
+expect_isolation() {
+  local error
+  here && return
+  case $(uname -s)/$(uname -m) in
+    Linux/x86_64 | Linux/aarch64) ;;
+    *)
+      say "gVisor needs Linux on amd64 or arm64; this is $(uname -s) on $(uname -m)."
+      refuse "$1"
+      ;;
+  esac
+  if ((EUID != 0)); then
+    say "Sandboxes need root in this version, and this user is $(id -un)."
+    refuse "$1"
+  fi
+  if command -v unshare >/dev/null && ! error=$(unshare --mount true 2>&1); then
+    say "gVisor cannot start here: no mount namespace can be made ($error), as in most containers."
+    refuse "$1"
+  fi
+}
+
+# need_isolation GOAL starts a sandbox and ends it; what is built by then is
+# asked itself.
+need_isolation() {
+  here || bin/glassbox doctor --check isolation >&2 || refuse "$1"
+}
+
+# build makes what runs: bin/glassbox, and beside it what it starts.
+build() {
+  mkdir -p bin
+  say "building bin/glassbox"
+  go build -o bin/glassbox ./cmd/glassbox
+  say "building bin/glassbox-recorder, static"
+  GOOS=linux CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/glassbox-recorder ./cmd/glassbox-recorder
+  if here; then
+    say "leaving out gVisor's runsc, because of HERE=$HERE"
+  elif [[ $(uname -s) == Linux ]]; then
+    ln -sfn "$(runsc)" bin/runsc
+    say "bin/runsc is gVisor's runsc $(tool_version gvisor.dev/gvisor)"
+  fi
+}
+
+# export_environment tells tests and measurements where their programs are.
+# The recorder's path changes with its content, so that go test never takes an
+# old result for one of the new recorder.
+export_environment() {
+  local hash
+  if here; then
+    export GLASSBOX_NO_ISOLATION=1
+    unset GLASSBOX_RUNSC
+  else
+    GLASSBOX_RUNSC=$(readlink bin/runsc)
+    export GLASSBOX_RUNSC
+  fi
+  hash=$(sha256sum bin/glassbox-recorder | cut -c 1-16)
+  export GLASSBOX_RECORDER=$PWD/bin/test/$hash/glassbox-recorder
+  if [[ ! -x $GLASSBOX_RECORDER ]]; then
+    mkdir -p "${GLASSBOX_RECORDER%/*}"
+    cp bin/glassbox-recorder "$GLASSBOX_RECORDER.$$"
+    mv -f "$GLASSBOX_RECORDER.$$" "$GLASSBOX_RECORDER"
+  fi
+  find bin/test -mindepth 1 -maxdepth 1 -mmin +120 ! -name "$hash" -exec rm -rf {} +
+}

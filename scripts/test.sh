@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Runs the tests. Prepares what they need beyond Go: gVisor's runsc, the
+# recorder, and the Python package whose history format we share.
+source "$(dirname "$0")/lib.sh"
+source scripts/python.sh
+
+# report shows of go test -v what go test shows, and before the last line which
+# tests were not run, and why.
+report() {
+  local line name='' output='' held='' tab=$'\t'
+  local -a skipped=() missing=()
+  local -A reason=()
+  while IFS= read -r line; do
+    case $line in
+      '=== '*) name=${line##* } ;;
+      *'--- PASS: '*) ;;
+      *'--- SKIP: '*)
+        line=${line#*--- SKIP: }
+        skipped+=("${line% (*}")
+        ;;
+      "ok  $tab"* | "?   $tab"* | "FAIL$tab"*)
+        printf '%s' "$held"
+        held=$line$'\n'
+        if [[ $line == FAIL* ]]; then
+          held=$output$held
+        fi
+        line=${line#*"$tab"}
+        for name in "${skipped[@]}"; do
+          missing+=("${line%%"$tab"*} $name: ${reason[$name]:-it does not say why}")
+        done
+        output='' skipped=() reason=()
+        ;;
+      *)
+        output+=$line$'\n'
+        if [[ $line =~ ^\ +[^\ :]+\.go:[0-9]+:\ (.*) ]]; then
+          reason[${name:-none}]=${BASH_REMATCH[1]}
+        fi
+        ;;
+    esac
+  done
+  if ((${#missing[@]} > 0)); then
+    printf 'not run: %s\n' "${missing[@]}"
+  fi
+  printf '%s' "$held" "$output"
+}
+
+expect_isolation test
+build
+need_isolation test
+export_environment
+export_seed_python
+
+read -ra packages <<<"${PKG:-./...}"
+read -ra flags <<<"${TESTFLAGS:-}"
+if [[ ${CI:-} == true ]]; then
+  flags=(-count=1 "${flags[@]}") # CI believes nothing that it has not seen
+fi
+go test -v -timeout 15m "${flags[@]}" "${packages[@]}" | report

@@ -1,0 +1,192 @@
+package glassbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+	"github.com/glassboxhq/glassbox/sandbox/opensandbox"
+	"github.com/glassboxhq/glassbox/sandbox/recorded"
+)
+
+// Local is the URL of the local runtime that runs in the state directory,
+// whatever its port: it is reached by its socket there.
+const Local = "local"
+
+// dial prepares the way to a service. A service on this machine may be our own
+// local runtime: it is reached by its socket, which no one else can open.
+func dial(ctx context.Context, url string, o *Options) (*service, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &service{opts: opts}
+	if opts.StateDir, err = StateDir(opts.StateDir); err != nil {
+		return nil, err
+	}
+	s.outbox = &outbox{dir: filepath.Join(opts.StateDir, "outbox")}
+	p := &opensandbox.Options{
+		Key: key(opts.APIKey), Direct: opts.Direct, RequestTimeout: opts.RequestTimeout, Opener: s.open,
+	}
+	port, loopback := opensandbox.Loopback(url)
+	switch state, err := askState(ctx, opts.StateDir); {
+	case url == Local && err != nil:
+		return nil, err
+	case url == Local:
+		url, s.local = "http://localhost", true
+	case loopback && err == nil && portOf(state.Listen) == port:
+		s.local = true
+	}
+	if s.local {
+		p.Transport, p.Key = stateTransport(opts.StateDir), ""
+	}
+	s.provider, err = opensandbox.New(url, p)
+	return s, err
+}
+
+// open opens the data plane at an execd endpoint: so far only where the execd
+// is a recorder of ours.
+func (s *service) open(ctx context.Context, e *opensandbox.Endpoint) (sandbox.Session, error) {
+	token := e.Header.Get(wire.HeaderToken)
+	session := recorded.New(e.URL, &recorded.Options{
+		Token: token, Header: e.Header, Client: s.provider.Client(), Sandbox: e.Sandbox,
+		RequestTimeout: s.opts.RequestTimeout, Source: s.opts.Source,
+	})
+	protocol, err := session.Ping(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case protocol == 0 || token == "":
+		return nil, &sandbox.Error{
+			Op: "open sandbox", Code: sandbox.CodeUnsupported, Sandbox: e.Sandbox,
+			Message: "the service put no recorder into the sandbox, and installing one is not supported yet; use glassbox serve",
+		}
+	case protocol > wire.Protocol:
+		return nil, &sandbox.Error{
+			Op: "open sandbox", Code: sandbox.CodeUnsupported, Sandbox: e.Sandbox,
+			Message: "the recorder speaks protocol " + strconv.Itoa(protocol) + ", this program " + strconv.Itoa(wire.Protocol) + "; update this program",
+		}
+	}
+	return session, nil
+}
+
+func key(given opensandbox.Secret) opensandbox.Secret {
+	for _, name := range []string{"GLASSBOX_API_KEY", "OPEN_SANDBOX_API_KEY"} {
+		if given == "" {
+			given = opensandbox.Secret(os.Getenv(name))
+		}
+	}
+	return given
+}
+
+// StateDir returns where the local runtime keeps its state: dir if it is not
+// empty, else GLASSBOX_STATE_DIR, else glassbox below XDG_STATE_HOME or
+// ~/.local/state.
+func StateDir(dir string) (string, error) {
+	if dir == "" {
+		dir = os.Getenv("GLASSBOX_STATE_DIR")
+	}
+	if dir == "" {
+		base := os.Getenv("XDG_STATE_HOME")
+		if !filepath.IsAbs(base) { // as the XDG specification says
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", sandbox.Invalid("state_dir", "cannot be found as HOME is not set; give --state-dir or GLASSBOX_STATE_DIR")
+			}
+			base = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(base, "glassbox")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", sandbox.Invalid("state_dir", err.Error())
+	}
+	return abs, nil
+}
+
+// stateSocket is where whoever owns the state directory answers.
+func stateSocket(dir string) string { return filepath.Join(dir, "state.sock") }
+
+type state struct {
+	Listen string `json:"listen"`
+}
+
+// askState asks the owner of the state directory where it listens.
+func askState(ctx context.Context, dir string) (*state, error) {
+	const op = "reach the local runtime"
+	info, err := os.Lstat(stateSocket(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: "none runs in " + dir + "; start one with glassbox serve"}
+	}
+	if err != nil {
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Err: err}
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(stat.Uid) != os.Getuid() || info.Mode().Type() != os.ModeSocket {
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnauthorized, Message: stateSocket(dir) + " is not a socket of this user"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	transport := stateTransport(dir)
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/glassbox/state", nil)
+	if err != nil {
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeInternal, Err: err}
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: "nobody answers at " + stateSocket(dir) + "; start glassbox serve", Err: err}
+	}
+	defer resp.Body.Close()
+	var s state
+	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Err: err}
+	}
+	return &s, nil
+}
+
+const stateTimeout = 5 * time.Second
+
+// stateTransport sends every request to the owner of the state directory.
+func stateTransport(dir string) *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialUnix(ctx, stateSocket(dir))
+		},
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second,
+		WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
+	}
+}
+
+// maxSocketPath is the longest path of a socket that the kernel takes.
+const maxSocketPath = 107
+
+// dialUnix reaches a longer one through its open directory.
+func dialUnix(ctx context.Context, path string) (net.Conn, error) {
+	if len(path) > maxSocketPath {
+		dir, err := os.Open(filepath.Dir(path))
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		path = "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "unix", path)
+}
+
+func portOf(address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
+	}
+	return port
+}
