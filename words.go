@@ -5,22 +5,44 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// The words of packages sandbox and history that a program needs.
-type (
-	Actor         = history.Actor
-	Operation     = history.Operation
-	Filter        = history.Filter
-	Command       = sandbox.Command
-	Result        = sandbox.Result
-	Process       = sandbox.Process
-	Chunk         = sandbox.Chunk
-	Info          = sandbox.Info
-	FileInfo      = sandbox.FileInfo
-	ReadOptions   = sandbox.ReadOptions
-	WriteOptions  = sandbox.WriteOptions
-	RemoveOptions = sandbox.RemoveOptions
-	Error         = sandbox.Error
-)
+// Actor is who acts: see [WithActor].
+type Actor = history.Actor
+
+// An Operation is one recorded act.
+type Operation = history.Operation
+
+// Filter picks operations.
+type Filter = history.Filter
+
+// Command says what to run, and how.
+type Command = sandbox.Command
+
+// Result is what a command left.
+type Result = sandbox.Result
+
+// Process is a command that was started.
+type Process = sandbox.Process
+
+// A Chunk is a piece of output.
+type Chunk = sandbox.Chunk
+
+// Info describes a sandbox.
+type Info = sandbox.Info
+
+// FileInfo describes a file in a sandbox.
+type FileInfo = sandbox.FileInfo
+
+// ReadOptions bound a read.
+type ReadOptions = sandbox.ReadOptions
+
+// WriteOptions say how a file is written.
+type WriteOptions = sandbox.WriteOptions
+
+// RemoveOptions say how far a removal goes.
+type RemoveOptions = sandbox.RemoveOptions
+
+// Error is the type of every error.
+type Error = sandbox.Error
 
 // The kinds of errors, to be asked with errors.Is.
 var (

@@ -48,11 +48,15 @@ func WithActor(ctx context.Context, actor Actor) context.Context {
 		value    *string
 		fallback string
 	}{
-		{&actor.Type, outer.Type}, {&actor.ID, outer.ID},
-		{&actor.Thread, outer.Thread}, {&actor.Run, outer.Run},
-		{&actor.Correlation, outer.Correlation}, {&actor.TraceParent, outer.TraceParent},
+		{&actor.Type, outer.Type},
+		{&actor.ID, outer.ID},
+		{&actor.Thread, outer.Thread},
+		{&actor.Run, outer.Run},
+		{&actor.Correlation, outer.Correlation},
+		{&actor.TraceParent, outer.TraceParent},
 		{&actor.Source, outer.Source},
-		{&actor.Type, Agent}, {&actor.Correlation, id.New()},
+		{&actor.Type, Agent},
+		{&actor.Correlation, id.New()},
 	} {
 		if *field.value == "" {
 			*field.value = field.fallback
@@ -72,8 +76,12 @@ func ActorFrom(ctx context.Context) Actor {
 // Validate tells what of the actor cannot be recorded.
 func (a *Actor) Validate() error {
 	for _, field := range []struct{ name, value string }{
-		{"actor.type", a.Type}, {"actor.id", a.ID}, {"actor.thread_id", a.Thread},
-		{"actor.run_id", a.Run}, {"actor.correlation_id", a.Correlation}, {"actor.traceparent", a.TraceParent},
+		{"actor.type", a.Type},
+		{"actor.id", a.ID},
+		{"actor.thread_id", a.Thread},
+		{"actor.run_id", a.Run},
+		{"actor.correlation_id", a.Correlation},
+		{"actor.traceparent", a.TraceParent},
 		{"actor.source", a.Source},
 	} {
 		if len(field.value) > MaxActorField {

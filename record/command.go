@@ -70,7 +70,7 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 		select {
 		case <-r.ready:
 		case <-ctx.Done():
-			return nil, sandbox.FromContext("start command", ctx)
+			return nil, sandbox.FromContext(ctx, "start command")
 		}
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"hash"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -159,7 +160,7 @@ func writtenBefore(op *history.Operation) (*sandbox.FileInfo, error) {
 	if err := json.Unmarshal(op.Result, &result); err != nil {
 		return nil, &sandbox.Error{Op: "read result of " + op.ID, Code: sandbox.CodeHistory, Err: err}
 	}
-	result.FileInfo.Modified = op.CompletedAt
+	result.Modified, result.Mode = op.CompletedAt, fs.FileMode(result.Perm)
 	return &result.FileInfo, nil
 }
 

@@ -65,7 +65,7 @@ func (s *Session) Control(ctx context.Context, opID string) (sandbox.Control, er
 		select {
 		case <-r.ready:
 		case <-ctx.Done():
-			return nil, sandbox.FromContext("find command", ctx)
+			return nil, sandbox.FromContext(ctx, "find command")
 		}
 		if r.err == nil && r.earlier == nil {
 			return &client{run: r}, nil

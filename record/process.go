@@ -35,7 +35,7 @@ func (s *Session) Attach(ctx context.Context, opID string, from sandbox.Offsets)
 		select {
 		case <-r.ready:
 		case <-ctx.Done():
-			return nil, sandbox.FromContext("find command", ctx)
+			return nil, sandbox.FromContext(ctx, "find command")
 		}
 		if r.err == nil && r.earlier == nil {
 			return r.attach(from), nil
@@ -100,7 +100,7 @@ func (p *client) Wait(ctx context.Context) (*sandbox.Result, error) {
 			t.mu.Lock()
 		case <-ctx.Done():
 			t.mu.Lock()
-			return nil, sandbox.FromContext("wait for command", ctx)
+			return nil, sandbox.FromContext(ctx, "wait for command")
 		}
 	}
 	res := *t.result

@@ -142,7 +142,7 @@ func (s *Session) Close(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		return sandbox.FromContext("wait for running commands", ctx)
+		return sandbox.FromContext(ctx, "wait for running commands")
 	}
 	for _, r := range runs {
 		s.forget(r)

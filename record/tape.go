@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -233,9 +234,9 @@ func (t *tape) untaken() []*piece {
 }
 
 func (t *tape) lastRecordable() *piece {
-	for i := len(t.window) - 1; i >= 0; i-- {
-		if t.window[i].record {
-			return t.window[i]
+	for _, p := range slices.Backward(t.window) {
+		if p.record {
+			return p
 		}
 	}
 	return nil
@@ -321,7 +322,7 @@ func (t *tape) next(ctx context.Context, p *client) (sandbox.Chunk, error) {
 			t.mu.Lock()
 		case <-ctx.Done():
 			t.mu.Lock()
-			return sandbox.Chunk{}, sandbox.FromContext("read output", ctx)
+			return sandbox.Chunk{}, sandbox.FromContext(ctx, "read output")
 		}
 	}
 }
@@ -354,8 +355,8 @@ func (t *tape) advance(p *client, stream int, to int64) {
 // behind serves a client that wants what has left the window.
 func (t *tape) behind(ctx context.Context, p *client) (sandbox.Chunk, bool, error) {
 	starts := t.seen
-	for i := len(t.window) - 1; i >= 0; i-- {
-		starts[index(t.window[i].Stream)] = t.window[i].Offset
+	for _, w := range slices.Backward(t.window) {
+		starts[index(w.Stream)] = w.Offset
 	}
 	for s, start := range starts {
 		if p.at[s] >= start {

@@ -56,6 +56,26 @@ const (
 // Validate tells the first thing about the command that cannot be run, with
 // the field and the rule.
 func (c *Command) Validate() error {
+	if err := c.validateWords(); err != nil {
+		return err
+	}
+	switch {
+	case strings.ContainsRune(c.Dir, 0):
+		return Invalid("cwd", "must not contain NUL bytes")
+	case c.Timeout < 0 || c.Timeout > maxTimeout:
+		return Invalid("timeout", "must be between 0 (no limit) and one year")
+	case c.Grace < 0 || c.Grace > time.Hour:
+		return Invalid("grace", "must be between 0 (three seconds) and one hour")
+	case c.MaxOutput < 0 || c.MaxTail < 0:
+		return Invalid("max_output", "must not be negative")
+	case c.Stdin != nil && c.StdinPipe:
+		return Invalid("stdin", "give either a reader or ask for a pipe")
+	}
+	return ValidateEnv(c.Env)
+}
+
+// validateWords looks at what is run.
+func (c *Command) validateWords() error {
 	size := len(c.Line)
 	for _, arg := range c.Args {
 		size += len(arg)
@@ -72,20 +92,10 @@ func (c *Command) Validate() error {
 		return Invalid("command", "must be at most 4 MiB; write a file and run that")
 	case strings.ContainsRune(c.Line, 0):
 		return Invalid("command", "must not contain NUL bytes")
-	case strings.ContainsRune(c.Dir, 0):
-		return Invalid("cwd", "must not contain NUL bytes")
-	case c.Timeout < 0 || c.Timeout > maxTimeout:
-		return Invalid("timeout", "must be between 0 (no limit) and one year")
-	case c.Grace < 0 || c.Grace > time.Hour:
-		return Invalid("grace", "must be between 0 (three seconds) and one hour")
-	case c.Stdin != nil && c.StdinPipe:
-		return Invalid("stdin", "give either a reader or ask for a pipe")
 	case !utf8.ValidString(c.Display() + c.Dir):
 		return Invalid("command", "must be UTF-8; put other bytes into a file or into stdin")
-	case c.MaxOutput < 0 || c.MaxTail < 0:
-		return Invalid("max_output", "must not be negative")
 	}
-	return ValidateEnv(c.Env)
+	return nil
 }
 
 // ValidateEnv tells what of an environment no process can be given.

@@ -184,7 +184,7 @@ func CodeOf(err error) Code {
 }
 
 // FromContext turns the end of a context into an error of this package.
-func FromContext(op string, ctx context.Context) *Error {
+func FromContext(ctx context.Context, op string) *Error {
 	code := CodeCancelled
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		code = CodeTimeout

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -37,10 +38,10 @@ func Collect(ctx context.Context, p Process, cmd *Command) (*Result, error) {
 		if p.Stop(stopping) == nil && c.drain(stopping, p) == nil {
 			res, err := p.Wait(stopping)
 			if err == nil {
-				return c.fill(res), FromContext("run command", ctx)
+				return c.fill(res), FromContext(ctx, "run command")
 			}
 		}
-		return c.lost(p), FromContext("run command", ctx)
+		return c.lost(p), FromContext(ctx, "run command")
 	}
 	if err != nil {
 		return c.lost(p), err
@@ -132,7 +133,7 @@ func (b *bounded) add(p []byte) {
 
 func (b *bounded) bytes() []byte {
 	tail := b.tail[max(0, len(b.tail)-b.maxTail):]
-	return append(b.head[:len(b.head):len(b.head)], tail...)
+	return append(slices.Clip(b.head), tail...)
 }
 
 func (b *bounded) cut() bool { return b.total > int64(b.maxHead+b.maxTail) }

@@ -54,10 +54,10 @@ govulncheck() {
   tool govulncheck $module/cmd/govulncheck "$(tool_version $module)-$(go env GOVERSION)"
 }
 
-# refuse GOAL says that sandboxes cannot be isolated here, and what can be done.
+# refuse GOAL ends, and says what can be done where nothing can be isolated.
 refuse() {
-  say "" "Nothing was run, because it would not have been isolated. Where this machine is itself" \
-    "the boundary (a container or a VM that may be thrown away): make $1 HERE=1"
+  say "Nothing was run, as it would not be isolated. Where this machine is itself the boundary" \
+    "(a container, or a VM to throw away): make $1 HERE=1"
   exit 1
 }
 
@@ -86,7 +86,7 @@ expect_isolation() {
 # need_isolation GOAL starts a sandbox and ends it; what is built by then is
 # asked itself.
 need_isolation() {
-  here || bin/glassbox doctor --check isolation >&2 || refuse "$1"
+  here || bin/glassbox doctor --isolation >&2 || refuse "$1"
 }
 
 # build makes what runs: bin/glassbox, and beside it what it starts.

@@ -60,7 +60,7 @@ install_python() {
     say "the tests against $seed_package need: sudo apt-get install ${missing[*]}"
   else
     say "installing ${missing[*]} for the tests against $seed_package"
-    if ! { apt-get update && apt-get install --yes --no-install-recommends "${missing[@]}"; } >&2; then
+    if ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "${missing[@]}"; } >&2; then
       say "that did not work; by hand: apt-get update && apt-get install ${missing[*]}"
     fi
   fi

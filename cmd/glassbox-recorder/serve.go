@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
@@ -136,8 +137,6 @@ func environment(boot *wire.Boot) map[string]string {
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb", "USER": "root",
 	}
-	for key, value := range boot.Env {
-		env[key] = value
-	}
+	maps.Copy(env, boot.Env)
 	return env
 }

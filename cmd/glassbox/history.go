@@ -132,7 +132,7 @@ they were, and nothing else.`,
   glassbox history show research --status failed --since 2h
   glassbox history show 01939f3e-7c1e-7b1a-8f43-3b0d1a2c4d5e --stdout | xxd`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			filter, err := f.read(cmd, time.Now())
 			if err != nil {
 				return err
@@ -205,12 +205,12 @@ func eachOutput(ctx context.Context, h history.Reader, opID string, stream sandb
 func (a *app) historyFollow() *cobra.Command {
 	return &cobra.Command{
 		Use: "follow [SANDBOX]", Short: "Show a sandbox's operations as they begin and end", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			h, op, err := a.choose(cmd.Context(), first(args))
 			if err != nil {
 				return err
 			}
-			defer h.close()
+			defer func() { err = errors.Join(err, h.close()) }()
 			if op != nil {
 				return usage("follow takes a sandbox, not an operation")
 			}
@@ -257,12 +257,12 @@ func (a *app) follow(ctx context.Context, h *opened) error {
 func (a *app) historyPrune() *cobra.Command {
 	return &cobra.Command{
 		Use: "prune SANDBOX", Short: "Delete what has expired or is over the size of a sandbox's history", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			h, _, err := a.choose(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			defer h.close()
+			defer func() { err = errors.Join(err, h.close()) }()
 			pruner, ok := h.Reader.(history.Pruner)
 			if !ok || !h.ref.Live {
 				return usage("sandbox %s is gone; its history is removed whole when its retention is over", h.ref.ID)

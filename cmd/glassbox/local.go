@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/glassboxhq/glassbox"
@@ -44,7 +45,7 @@ func (a *app) service(ctx context.Context) (string, error) {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return "", sandbox.FromContext("reach the local runtime", ctx)
+			return "", sandbox.FromContext(ctx, "reach the local runtime")
 		}
 	}
 }
@@ -171,9 +172,9 @@ func pick(word string, list []known) (int, error) {
 	case 0:
 		return 0, &sandbox.Error{Op: "find sandbox", Code: sandbox.CodeSandboxNotFound, Message: fmt.Sprintf("none is called %q; see glassbox sandbox list", word)}
 	}
-	ids := ""
+	var ids strings.Builder
 	for _, i := range found {
-		ids += "\n  " + list[i].id + "  " + plain(list[i].name)
+		ids.WriteString("\n  " + list[i].id + "  " + plain(list[i].name))
 	}
-	return 0, &sandbox.Error{Op: "find sandbox", Code: sandbox.CodeInvalid, Field: "sandbox", Message: fmt.Sprintf("%q may be any of these; give an id:%s", word, ids)}
+	return 0, &sandbox.Error{Op: "find sandbox", Code: sandbox.CodeInvalid, Field: "sandbox", Message: fmt.Sprintf("%q may be any of these; give an id:%s", word, ids.String())}
 }

@@ -6,13 +6,11 @@ import (
 	"strings"
 
 	"github.com/glassboxhq/glassbox"
-	"github.com/glassboxhq/glassbox/history"
 )
 
-var (
-	sampleActor   = glassbox.Actor{ID: "sample-agent", Thread: "sample", Run: "sample-run"}
-	historyFilter history.Filter // every operation
-)
+func sampleActor() glassbox.Actor {
+	return glassbox.Actor{ID: "sample-agent", Thread: "sample", Run: "sample-run"}
+}
 
 // The sample is what an agent does all day: a small project goes in, a test
 // fails, a file is edited, the test passes, a file goes.
@@ -37,7 +35,7 @@ if __name__ == "__main__":
 )
 
 func runSample(ctx context.Context, box *glassbox.Sandbox) error {
-	ctx = glassbox.WithActor(ctx, sampleActor)
+	ctx = glassbox.WithActor(ctx, sampleActor())
 	for _, f := range [][2]string{{"shop.py", sampleCode}, {"test_shop.py", sampleTest}, {"notes.txt", sampleNotes}} {
 		if _, err := box.Write(ctx, "shop/"+f[0], strings.NewReader(f[1]), nil); err != nil {
 			return err

@@ -92,8 +92,13 @@ func (a *app) sandboxGet() *cobra.Command {
 			}
 			return a.print(info, func(t *table) {
 				for _, fact := range [][2]string{
-					{"id", info.ID}, {"name", info.Name}, {"state", string(info.State)}, {"message", info.Message},
-					{"image", info.Image}, {"created", moment(info.CreatedAt)}, {"expires", moment(info.ExpiresAt)},
+					{"id", info.ID},
+					{"name", info.Name},
+					{"state", string(info.State)},
+					{"message", info.Message},
+					{"image", info.Image},
+					{"created", moment(info.CreatedAt)},
+					{"expires", moment(info.ExpiresAt)},
 				} {
 					t.row(fact[0], fact[1])
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
 	"github.com/glassboxhq/glassbox/internal/version"
@@ -119,7 +120,7 @@ func (a *app) sampleOnce(ctx context.Context) error {
 	if a.flags.here {
 		opts.Image = "here"
 	}
-	box, err := glassbox.Create(glassbox.WithActor(ctx, sampleActor), glassbox.Local, opts)
+	box, err := glassbox.Create(glassbox.WithActor(ctx, sampleActor()), glassbox.Local, opts)
 	if err != nil {
 		return err
 	}
@@ -131,10 +132,7 @@ func (a *app) sampleOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	if err := a.showTimeline(ctx, h, historyFilter); err != nil {
-		return err
-	}
+	err = errors.Join(a.showTimeline(ctx, h, history.Filter{}), h.close())
 	fmt.Fprintln(a.out)
-	return nil
+	return err
 }

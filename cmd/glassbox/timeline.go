@@ -98,7 +98,7 @@ func (a *app) showEntry(ctx context.Context, h history.Reader, op *history.Opera
 		return nil
 	}
 	stream := sandbox.Stdout
-	if op.Status != sandbox.Succeeded && op.Command.StderrBytes > 0 {
+	if op.Command.StderrBytes > 0 && (op.Status != sandbox.Succeeded || op.Command.StdoutBytes == 0) {
 		stream = sandbox.Stderr
 	}
 	line, err := telling(ctx, h, op, stream)
@@ -179,8 +179,12 @@ func (a *app) showOperation(ctx context.Context, h *opened, op *history.Operatio
 		return err
 	}
 	t := [][2]string{
-		{"sandbox", h.ref.ID}, {"started", op.StartedAt.Local().Format(time.RFC3339Nano)},
-		{"thread", op.Actor.Thread}, {"correlation", op.Actor.Correlation}, {"request", string(op.Request)}, {"result", string(op.Result)},
+		{"sandbox", h.ref.ID},
+		{"started", op.StartedAt.Local().Format(time.RFC3339Nano)},
+		{"thread", op.Actor.Thread},
+		{"correlation", op.Actor.Correlation},
+		{"request", string(op.Request)},
+		{"result", string(op.Result)},
 	}
 	for _, fact := range t {
 		if fact[1] != "" {

@@ -73,7 +73,7 @@ func (s *Store) Changes(ctx context.Context, query *history.ChangeQuery) (*histo
 			return nil, errClosed()
 		case <-ctx.Done():
 			poll.Stop()
-			return nil, sandbox.FromContext("read changes", ctx)
+			return nil, sandbox.FromContext(ctx, "read changes")
 		}
 		poll.Stop()
 	}

@@ -282,7 +282,7 @@ func (s *Store) openReaders(path string, pragmas ...string) (*sql.DB, error) {
 // nothing is read, and do is not called.
 func (s *Store) read(ctx context.Context, op string, do func(*sql.Tx) error) error {
 	if ctx.Err() != nil {
-		return sandbox.FromContext(op, ctx)
+		return sandbox.FromContext(ctx, op)
 	}
 	db, err := s.reader()
 	if err != nil || db == nil {
@@ -298,7 +298,7 @@ func (s *Store) read(ctx context.Context, op string, do func(*sql.Tx) error) err
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		return sandbox.FromContext(op, ctx)
+		return sandbox.FromContext(ctx, op)
 	}
 	return s.fault(op, err)
 }

@@ -94,12 +94,22 @@ func TestLogStaysSmall(t *testing.T) {
 		}
 		return feed.Next, nil
 	})
-	follow(func(int64) (int64, error) {
-		_, err := s.List(ctx, &history.Filter{Newest: true, Text: "absent"})
-		return 0, err
+	follow(func(after int64) (int64, error) { // an export of the output
+		page, err := s.List(ctx, &history.Filter{})
+		if err != nil || len(page.Operations) == 0 {
+			return 0, err
+		}
+		data, err := s.Output(ctx, page.Operations[0].ID, sandbox.Stdout, after, 1<<20)
+		if len(data) == 0 { // it has caught up
+			select {
+			case <-ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		return after + int64(len(data)), err
 	})
 
-	const callers, piece = 8, "ten bytes\n"
+	const callers, piece = 32, "ten bytes\n"
 	for range callers {
 		writers.Go(func() {
 			op := benchOperation()

@@ -57,13 +57,13 @@ func (s *Store) submit(ctx context.Context, op string, size int, do func(*writer
 	case <-s.closing:
 		return errClosed()
 	case <-ctx.Done():
-		return sandbox.FromContext(op, ctx)
+		return sandbox.FromContext(ctx, op)
 	}
 	select {
 	case err := <-j.done:
 		return err
 	case <-ctx.Done():
-		return sandbox.FromContext(op, ctx)
+		return sandbox.FromContext(ctx, op)
 	}
 }
 
@@ -94,6 +94,7 @@ func (w *writer) run() {
 			w.collect(j)
 			w.work()
 			w.checkpoint()
+			w.s.opts.phase("idle")
 		case <-w.s.closing:
 			return
 		}

@@ -1,7 +1,6 @@
 package localruntime_test
 
 import (
-	"io"
 	"log/slog"
 	"testing"
 )
@@ -9,7 +8,7 @@ import (
 // BenchmarkCreate is the time from the call to the recorder's answer.
 func BenchmarkCreate(b *testing.B) {
 	opts := options(b, b.TempDir())
-	opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	opts.Logger = slog.New(slog.DiscardHandler)
 	rt := startRuntime(b, opts)
 	for b.Loop() {
 		info, err := rt.Create(b.Context(), nil)

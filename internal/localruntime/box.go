@@ -18,6 +18,7 @@ import (
 //	               └─ends by itself─► Failed
 type box struct {
 	rt      *Runtime
+	id      string
 	dir     dir
 	engine  engine
 	control *control
@@ -35,7 +36,7 @@ type box struct {
 
 func (rt *Runtime) newBox(rec *record, d dir) *box {
 	return &box{
-		rt: rt, dir: d, rec: rec, engine: rt.engines[rec.Engine],
+		rt: rt, id: rec.Info.ID, dir: d, rec: rec, engine: rt.engines[rec.Engine],
 		control: newControl(rec.Info.ID, rt.opts.Logger),
 		renewed: make(chan struct{}, 1), quit: make(chan struct{}), served: make(chan struct{}),
 	}
@@ -87,11 +88,11 @@ func (b *box) serve(ctx context.Context) {
 
 func (b *box) serveEgress(ctx context.Context, l net.Listener) {
 	proxy := egress.New(&egress.Options{
-		Sandbox: b.rec.Info.ID, Allowed: b.rt.opts.AllowPrivateNetwork,
+		Sandbox: b.id, Allowed: b.rt.opts.AllowPrivateNetwork,
 		OnConnect: b.rt.opts.OnConnect, Logger: b.rt.opts.Logger,
 	})
 	if err := proxy.Serve(ctx, l); err != nil {
-		b.rt.opts.Logger.ErrorContext(ctx, "sandbox has no way out any more", "sandbox", b.rec.Info.ID, "error", err)
+		b.rt.opts.Logger.ErrorContext(ctx, "sandbox has no way out any more", "sandbox", b.id, "error", err)
 	}
 }
 

@@ -220,7 +220,7 @@ func (c *control) conn(ctx context.Context) (*http.ClientConn, error) {
 
 func (c *control) away(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return sandbox.FromContext("reach sandbox", ctx)
+		return sandbox.FromContext(ctx, "reach sandbox")
 	}
 	return &sandbox.Error{
 		Op: "reach sandbox", Sandbox: c.id, Code: sandbox.CodeUnavailable, Retryable: true,

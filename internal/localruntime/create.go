@@ -36,20 +36,18 @@ func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 			return nil, err
 		}
 	}
-	b, err := rt.prepare(spec)
+	b, err := rt.prepare(spec, append(warnings, notRun(spec)...))
 	if err != nil {
 		return nil, err
 	}
-	b.op.Lock()
 	defer b.op.Unlock()
-	b.rec.Info.Warnings = append(warnings, notRun(spec)...)
 	err = b.start(ctx, &launch{record: b.rec, dir: b.dir, limits: limits, env: spec.Env})
 	if err != nil {
 		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
 		return nil, errors.Join(err, b.discard(cleaning))
 	}
-	rt.opts.Logger.InfoContext(ctx, "sandbox created", "sandbox", b.rec.Info.ID, "image", spec.Image)
+	rt.opts.Logger.InfoContext(ctx, "sandbox created", "sandbox", b.id, "image", spec.Image)
 	return b.info(), nil
 }
 
@@ -74,8 +72,8 @@ func (rt *Runtime) takeHere() error {
 }
 
 // prepare makes the folder of a new sandbox, so that a server that dies from
-// here on finds what it has to clear away.
-func (rt *Runtime) prepare(spec *sandbox.Spec) (*box, error) {
+// here on finds what it has to clear away. The box comes with op held.
+func (rt *Runtime) prepare(spec *sandbox.Spec, warnings []string) (*box, error) {
 	recorder, err := rt.recorder()
 	if err != nil {
 		rt.giveHere(spec.Image)
@@ -87,7 +85,7 @@ func (rt *Runtime) prepare(spec *sandbox.Spec) (*box, error) {
 		Token: newToken(), ExecdToken: newToken(),
 		Info: sandbox.Info{
 			ID: id.NewRandom(), InstanceID: id.NewRandom(), Name: spec.Name, State: sandbox.Pending,
-			Reason: "STARTING", Image: spec.Image, Metadata: spec.Metadata, CreatedAt: now,
+			Reason: "STARTING", Image: spec.Image, Metadata: spec.Metadata, CreatedAt: now, Warnings: warnings,
 		},
 	}
 	rec.Spec.Env = nil
@@ -100,6 +98,7 @@ func (rt *Runtime) prepare(spec *sandbox.Spec) (*box, error) {
 		rt.giveHere(spec.Image)
 		return nil, errors.Join(fmt.Errorf("prepare sandbox: %w", err), os.RemoveAll(string(b.dir)))
 	}
+	b.op.Lock()
 	rt.mu.Lock()
 	rt.boxes[rec.Info.ID] = b
 	rt.mu.Unlock()
@@ -168,7 +167,7 @@ func (b *box) ready(ctx context.Context, ref proc.Ref) error {
 	}
 	if err := b.control.waitConnected(ctx); err != nil {
 		return &sandbox.Error{
-			Op: "start sandbox", Sandbox: b.rec.Info.ID, Code: sandbox.CodeIsolation, Err: context.Cause(ctx),
+			Op: "start sandbox", Sandbox: b.id, Code: sandbox.CodeIsolation, Err: context.Cause(ctx),
 			Message: "its recorder does not answer" + b.dir.console(),
 		}
 	}

@@ -45,7 +45,7 @@ func (here) start(ctx context.Context, l *launch) (proc.Ref, []string, error) {
 		return proc.Ref{}, nil, fmt.Errorf("start recorder: %w", err)
 	}
 	ref, err := proc.Find(cmd.Process.Pid)
-	go cmd.Wait() // reaps it; whoever wants to know of its end watches the Ref
+	go func() { _ = cmd.Wait() }() // reaps it; whoever wants to know of its end watches the Ref
 	warnings := []string{"no isolation: commands run on this very machine, with the rights of this user"}
 	for name := range l.record.Spec.Limits {
 		warnings = append(warnings, "the limit "+name+" is not held: there is no isolation")

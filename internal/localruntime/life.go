@@ -30,7 +30,7 @@ func (rt *Runtime) Delete(ctx context.Context, id string) error {
 	case <-b.served:
 		return nil
 	case <-ctx.Done():
-		return sandbox.FromContext("delete sandbox", ctx)
+		return sandbox.FromContext(ctx, "delete sandbox")
 	}
 }
 
@@ -49,7 +49,7 @@ func (b *box) delete(ctx context.Context, reason, message string) error {
 	}
 	if err := b.engine.remove(ctx, b.record(), b.dir); err != nil {
 		return &sandbox.Error{
-			Op: "delete sandbox", Sandbox: b.rec.Info.ID, Code: sandbox.CodeInternal, Err: err, Retryable: true,
+			Op: "delete sandbox", Sandbox: b.id, Code: sandbox.CodeInternal, Err: err, Retryable: true,
 			Message: "it could not be removed whole; try again",
 		}
 	}
@@ -63,7 +63,7 @@ func (b *box) delete(ctx context.Context, reason, message string) error {
 		return err
 	}
 	b.forget()
-	b.rt.opts.Logger.InfoContext(ctx, "sandbox ended", "sandbox", b.rec.Info.ID, "reason", reason)
+	b.rt.opts.Logger.InfoContext(ctx, "sandbox ended", "sandbox", b.id, "reason", reason)
 	return nil
 }
 
@@ -95,7 +95,7 @@ func (b *box) ended(ctx context.Context) {
 // fail ends the sandbox for a fault. Its caller holds op.
 func (b *box) fail(ctx context.Context, why string) {
 	b.control.close("the sandbox has ended: " + why)
-	log := b.rt.opts.Logger.With("sandbox", b.rec.Info.ID)
+	log := b.rt.opts.Logger.With("sandbox", b.id)
 	log.WarnContext(ctx, "sandbox failed", "reason", why)
 	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
@@ -113,7 +113,7 @@ func (b *box) expired(ctx context.Context) {
 	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	if err := b.delete(cleaning, "EXPIRED", "the sandbox reached its expiry"); err != nil {
-		b.rt.opts.Logger.ErrorContext(ctx, "expired sandbox could not be ended", "sandbox", b.rec.Info.ID, "error", err)
+		b.rt.opts.Logger.ErrorContext(ctx, "expired sandbox could not be ended", "sandbox", b.id, "error", err)
 	}
 }
 

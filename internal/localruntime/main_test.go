@@ -51,6 +51,7 @@ var built struct {
 func recorderBinary(t testing.TB) string {
 	t.Helper()
 	built.Do(func() {
+		//nolint:usetesting // it is for all tests, TestMain removes it
 		if built.dir, built.err = os.MkdirTemp("", "localruntime-test-"); built.err != nil {
 			return
 		}
@@ -116,6 +117,9 @@ func startRuntime(t testing.TB, opts *localruntime.Options) *localruntime.Runtim
 			t.Errorf("run: %v", err)
 		}
 	})
+	if _, err := rt.List(t.Context()); err != nil { // it serves from here on
+		t.Fatal(err)
+	}
 	return rt
 }
 

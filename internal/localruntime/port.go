@@ -66,7 +66,7 @@ func (rt *Runtime) DialPort(ctx context.Context, id string, port int) (net.Conn,
 	}
 	if !stop() && err == nil {
 		res.Body.Close()
-		err = sandbox.FromContext("dial port", ctx)
+		err = sandbox.FromContext(ctx, "dial port")
 	}
 	if err != nil {
 		cancel()

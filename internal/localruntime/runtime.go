@@ -89,14 +89,16 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer cancel()
-	for _, b := range rt.takeUp(ctx) {
-		serving.Go(func() { b.serve(ctx) })
-	}
+	// Who finds the lock taken finds the socket soon; requests there wait until
+	// the sandboxes are taken up.
 	state, err := sockets.Listen(StateSocket(rt.opts.StateDir))
 	if err != nil {
 		return err
 	}
 	serving.Go(func() { rt.serveState(ctx, state) })
+	for _, b := range rt.takeUp(ctx) {
+		serving.Go(func() { b.serve(ctx) })
+	}
 	serving.Go(func() { rt.purgeLoop(ctx) })
 	close(rt.ready)
 	for {
@@ -122,7 +124,7 @@ func (rt *Runtime) wait(ctx context.Context) error {
 	case <-rt.done:
 		return errStopped()
 	case <-ctx.Done():
-		return sandbox.FromContext("wait for the local runtime", ctx)
+		return sandbox.FromContext(ctx, "wait for the local runtime")
 	}
 }
 

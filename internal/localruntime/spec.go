@@ -56,20 +56,8 @@ func normal(spec *sandbox.Spec) (*sandbox.Spec, error) {
 	if s.Workdir == "" {
 		s.Workdir = wire.DefaultWorkdir
 	}
-	switch {
-	case s.Image != ImageHost && s.Image != ImageHere:
-		return nil, &sandbox.Error{
-			Op: "create sandbox", Code: sandbox.CodeImageNotFound, Field: "image",
-			Message: "there is no image " + strconv.Quote(clip(s.Image)) + " in the local runtime; use \"host\", which is this machine's userland",
-		}
-	case s.Network != NetworkNone && s.Network != NetworkProxy:
-		return nil, sandbox.Invalid("network", "must be none or proxy")
-	case s.History != "" && s.History != HistoryNone && s.History != HistoryBestEffort:
-		return nil, sandbox.Invalid("history", "must be none, best_effort or absent")
-	case !path.IsAbs(s.Workdir) || len(s.Workdir) > 1024 || strings.ContainsRune(s.Workdir, 0):
-		return nil, sandbox.Invalid("workdir", "must be an absolute path")
-	case s.Timeout < 0 || s.Timeout > maxLife:
-		return nil, sandbox.Invalid("timeout", "must be between 0 (no limit) and one year")
+	if err := checkSpec(&s); err != nil {
+		return nil, err
 	}
 	s.Workdir = path.Clean(s.Workdir)
 	if err := validName(s.Name); err != nil {
@@ -79,6 +67,23 @@ func normal(spec *sandbox.Spec) (*sandbox.Spec, error) {
 		return nil, err
 	}
 	return &s, sandbox.ValidateEnv(s.Env)
+}
+
+func checkSpec(s *sandbox.Spec) error {
+	switch {
+	case s.Image != ImageHost && s.Image != ImageHere:
+		return &sandbox.Error{
+			Op: "create sandbox", Code: sandbox.CodeImageNotFound, Field: "image",
+			Message: "there is no image " + strconv.Quote(clip(s.Image)) + " in the local runtime; use \"host\", which is this machine's userland",
+		}
+	case s.Network != NetworkNone && s.Network != NetworkProxy:
+		return sandbox.Invalid("network", "must be none or proxy")
+	case !path.IsAbs(s.Workdir) || len(s.Workdir) > 1024 || strings.ContainsRune(s.Workdir, 0):
+		return sandbox.Invalid("workdir", "must be an absolute path")
+	case s.Timeout < 0 || s.Timeout > maxLife:
+		return sandbox.Invalid("timeout", "must be between 0 (no limit) and one year")
+	}
+	return nil
 }
 
 func validName(name string) error {

@@ -71,7 +71,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p sandbox.Proces
 	if errors.Is(err, io.EOF) {
 		var res *sandbox.Result
 		if res, err = p.Wait(r.Context()); err == nil {
-			err = out.frame(wire.FrameExit, wire.EncodeResult(res))
+			_ = out.frame(wire.FrameExit, wire.EncodeResult(res)) // who is gone asks again
 			_ = p.Close()
 			return
 		}

@@ -15,8 +15,13 @@ type actorField struct {
 
 func actorFields(a *history.Actor) []actorField {
 	return []actorField{
-		{HeaderAgent, &a.Type}, {HeaderAgentID, &a.ID}, {HeaderThread, &a.Thread}, {HeaderRun, &a.Run},
-		{HeaderCorr, &a.Correlation}, {HeaderTrace, &a.TraceParent}, {HeaderSource, &a.Source},
+		{HeaderAgent, &a.Type},
+		{HeaderAgentID, &a.ID},
+		{HeaderThread, &a.Thread},
+		{HeaderRun, &a.Run},
+		{HeaderCorr, &a.Correlation},
+		{HeaderTrace, &a.TraceParent},
+		{HeaderSource, &a.Source},
 	}
 }
 

@@ -36,7 +36,6 @@ type Options struct {
 // Session runs commands and touches files on this machine.
 type Session struct {
 	opts    Options
-	shell   string
 	running sync.WaitGroup
 }
 
@@ -86,7 +85,7 @@ func (s *Session) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return sandbox.FromContext("wait for running commands", ctx)
+		return sandbox.FromContext(ctx, "wait for running commands")
 	}
 }
 

@@ -265,7 +265,7 @@ func (p *process) Next(ctx context.Context) (sandbox.Chunk, error) {
 		p.last = c.buffer
 		return c.Chunk, nil
 	case <-ctx.Done():
-		return sandbox.Chunk{}, sandbox.FromContext("read output", ctx)
+		return sandbox.Chunk{}, sandbox.FromContext(ctx, "read output")
 	}
 }
 
@@ -307,7 +307,7 @@ func (p *process) Wait(ctx context.Context) (*sandbox.Result, error) {
 		res := *p.result
 		return &res, nil
 	case <-ctx.Done():
-		return nil, sandbox.FromContext("wait for command", ctx)
+		return nil, sandbox.FromContext(ctx, "wait for command")
 	}
 }
 

@@ -110,7 +110,7 @@ func (p *Provider) once(ctx context.Context, c *call, to any) error {
 // the URL.
 func (p *Provider) unreachable(ctx context.Context, err error) *sandbox.Error {
 	if ctx.Err() != nil {
-		return sandbox.FromContext("", ctx)
+		return sandbox.FromContext(ctx, "")
 	}
 	timeout := false
 	if u, ok := errors.AsType[*url.Error](err); ok {

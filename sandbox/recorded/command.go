@@ -27,7 +27,7 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, sandbox.FromContext("start command", ctx)
+		return nil, sandbox.FromContext(ctx, "start command")
 	}
 	body, err := json.Marshal(withID(cmd, opID))
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 				_ = a.p.Close() // stops it, unless it was to be left running
 			}
 		})
-		return nil, sandbox.FromContext("start command", ctx)
+		return nil, sandbox.FromContext(ctx, "start command")
 	}
 }
 

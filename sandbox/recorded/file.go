@@ -29,7 +29,7 @@ func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptio
 	query.Set("path", name)
 	var resp *http.Response
 	err = s.again(ctx, func(ctx context.Context) (err error) {
-		resp, err = s.send(ctx, &request{op: "read file", method: http.MethodGet, path: wire.PathFile, query: query, id: opID})
+		resp, err = s.send(ctx, &request{op: "read file", method: http.MethodGet, path: wire.PathFile, query: query, id: opID}) //nolint:bodyclose // the caller of Read closes it
 		return err
 	})
 	if err != nil {

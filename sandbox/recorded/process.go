@@ -57,7 +57,7 @@ func (p *process) connect(ctx context.Context, r *request) error {
 	p.alive = time.AfterFunc(p.s.opts.RequestTimeout, cut)
 	stop := context.AfterFunc(ctx, cut)
 	defer stop()
-	resp, err := p.s.send(streaming, r)
+	resp, err := p.s.send(streaming, r) //nolint:bodyclose // p.body is closed at the end of the stream
 	if err != nil {
 		silent := streaming.Err() != nil && ctx.Err() == nil && p.ctx.Err() == nil
 		cut()
@@ -271,7 +271,7 @@ func (p *process) Next(ctx context.Context) (sandbox.Chunk, error) {
 		}
 		return sandbox.Chunk{}, io.EOF
 	case <-ctx.Done():
-		return sandbox.Chunk{}, sandbox.FromContext("read output", ctx)
+		return sandbox.Chunk{}, sandbox.FromContext(ctx, "read output")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -100,7 +101,7 @@ func (s *Session) Close(ctx context.Context) error {
 		s.client.CloseIdleConnections()
 		return nil
 	case <-ctx.Done():
-		return sandbox.FromContext("close session", ctx)
+		return sandbox.FromContext(ctx, "close session")
 	}
 }
 
@@ -135,9 +136,7 @@ func (s *Session) send(ctx context.Context, r *request) (*http.Response, error) 
 	if r.size > 0 {
 		req.ContentLength = r.size
 	}
-	for key, values := range s.opts.Header {
-		req.Header[key] = values
-	}
+	maps.Copy(req.Header, s.opts.Header)
 	req.Header.Set(wire.HeaderToken, s.opts.Token)
 	if r.id != "" {
 		req.Header.Set(wire.HeaderID, r.id)
@@ -165,7 +164,7 @@ func (s *Session) send(ctx context.Context, r *request) (*http.Response, error) 
 // again; its text must not hold the URL, which may hold what is not to be told.
 func (s *Session) unreachable(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
-		e := sandbox.FromContext(op, ctx)
+		e := sandbox.FromContext(ctx, op)
 		e.Sandbox = s.opts.Sandbox
 		return e
 	}

@@ -1,12 +1,11 @@
-// Package sandboxtest is the conformance suite of sandbox sessions, and a fake
-// for the tests of those who use one.
+// Package sandboxtest is the conformance suite of sandbox sessions.
 //
 //	func TestSession(t *testing.T) {
 //		sandboxtest.TestSession(t, func(t *testing.T) sandbox.Session { return open(t) })
 //	}
 //
 // The suite is what the ports of package sandbox promise, and the faults that
-// the field has seen; the numbers in the names are those of docs/cases.md.
+// the field has seen, numbered FB-nnn.
 package sandboxtest
 
 import (
@@ -41,7 +40,6 @@ type commandCase struct {
 	cmd            sandbox.Command
 	stdout, stderr string
 	exit           int
-	status         sandbox.Status
 }
 
 func commandCases() []commandCase {
@@ -70,6 +68,7 @@ func commandCases() []commandCase {
 		{name: "empty value", cmd: sandbox.Command{Line: `printf '[%s]' "${K-unset}"`, Env: map[string]string{"K": ""}}, stdout: "[]"},
 		{name: "input", cmd: sandbox.Command{Line: "cat; echo end", Stdin: strings.NewReader("one\ntwo")}, stdout: "one\ntwoend\n"},
 		{name: "input that is not read", cmd: sandbox.Command{Line: "true", Stdin: strings.NewReader(strings.Repeat("x", 1<<20))}},
+		{name: "runs once", cmd: line("echo x >> runs.txt; cat runs.txt"), stdout: "x\n"},
 		{name: "Chinese", cmd: line("echo 研究员"), stdout: "研究员\n"},
 	}
 }

@@ -16,7 +16,7 @@ func testStop(t *testing.T, open Open) {
 	s := open(t)
 	t.Run("timeout", func(t *testing.T) {
 		began := time.Now()
-		res := run(t, s, &sandbox.Command{Line: "echo before; sleep 30; echo after", Timeout: 300 * time.Millisecond})
+		res := run(t, s, &sandbox.Command{Line: "echo before; sleep 6; echo after", Timeout: 300 * time.Millisecond})
 		if res.Status != sandbox.TimedOut || string(res.Stdout) != "before\n" || res.Reason == "" {
 			t.Errorf("got %+v, want a timeout and what was printed before it", res)
 		}

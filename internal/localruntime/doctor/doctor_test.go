@@ -55,7 +55,8 @@ func TestSick(t *testing.T) {
 			doctor.Check{
 				Name: "user", Severity: doctor.Required, Fix: "sudo glassbox doctor",
 				Text: "this user is not root; this version needs root (user namespaces are there, and the next version will use them)",
-			}, false,
+			},
+			false,
 		},
 		{
 			"ordinary user without user namespaces", func(p *doctor.Probes) {
@@ -65,7 +66,8 @@ func TestSick(t *testing.T) {
 			doctor.Check{
 				Name: "user", Severity: doctor.Required, Fix: "sudo glassbox doctor",
 				Text: "this user is not root, and may not make user namespaces (user.max_user_namespaces is 0); this version needs root, the next one root or user namespaces",
-			}, false,
+			},
+			false,
 		},
 		{
 			"no Python on Debian", func(p *doctor.Probes) {
@@ -74,7 +76,8 @@ func TestSick(t *testing.T) {
 			doctor.Check{
 				Name: "python3", Severity: doctor.Advised, Fix: "apt-get install python3 python3-venv",
 				Text: "there is no python3 under /usr (file does not exist), so there is none in sandboxes of the image host",
-			}, true,
+			},
+			true,
 		},
 		{
 			"no venv on Debian", func(p *doctor.Probes) {
@@ -83,7 +86,8 @@ func TestSick(t *testing.T) {
 			doctor.Check{
 				Name: "python3", Severity: doctor.Advised, Fix: "apt-get install python3-venv",
 				Text: "Python 3.11.2 has no venv or no ensurepip, so pip install does not work in sandboxes",
-			}, true,
+			},
+			true,
 		},
 		{
 			"no Python on Fedora", func(p *doctor.Probes) {
@@ -93,7 +97,8 @@ func TestSick(t *testing.T) {
 			doctor.Check{
 				Name: "python3", Severity: doctor.Advised, Fix: "dnf install python3",
 				Text: "there is no python3 under /usr (file does not exist), so there is none in sandboxes of the image host",
-			}, true,
+			},
+			true,
 		},
 		{
 			"container", func(p *doctor.Probes) {
@@ -104,54 +109,62 @@ func TestSick(t *testing.T) {
 				Name: "container", Severity: doctor.Noted,
 				Text: "this looks like a Docker container; gVisor usually cannot start in one, because it may make no namespaces there",
 				Fix:  "run glassbox on the machine that runs the container; if the container is your boundary, glassbox run --here",
-			}, false,
+			},
+			false,
 		},
 		{
 			"no mount namespace", func(p *doctor.Probes) { p.Mount = func(context.Context) error { return bad } },
 			doctor.Check{
 				Name: "mount", Severity: doctor.Required, Fix: "run as root outside a container, or give the container --privileged",
 				Text: "no mount namespace can be made (EPERM): CAP_SYS_ADMIN is missing",
-			}, false,
+			},
+			false,
 		},
 		{
 			"no runsc", func(p *doctor.Probes) {
 				p.Runsc = func(context.Context) (string, error) { return "", errors.New("it was not found") }
 			},
-			doctor.Check{Name: "runsc", Severity: doctor.Required, Fix: "make build", Text: "gVisor's runsc does not start (it was not found)"}, false,
+			doctor.Check{Name: "runsc", Severity: doctor.Required, Fix: "make build", Text: "gVisor's runsc does not start (it was not found)"},
+			false,
 		},
 		{
 			"no recorder", func(p *doctor.Probes) {
 				p.Recorder = func(context.Context) (string, error) { return "", errors.New("it was not found") }
 			},
-			doctor.Check{Name: "recorder", Severity: doctor.Required, Fix: "make build", Text: "the recorder's binary does not start (it was not found)"}, false,
+			doctor.Check{Name: "recorder", Severity: doctor.Required, Fix: "make build", Text: "the recorder's binary does not start (it was not found)"},
+			false,
 		},
 		{
 			"no control groups", func(p *doctor.Probes) { p.Memory = func(context.Context) error { return bad } },
 			doctor.Check{
 				Name: "memory limit", Severity: doctor.Advised, Fix: "run as root on a system that mounts /sys/fs/cgroup with the memory controller",
 				Text: "memory limits are not held: no control group can be made (EPERM); a sandbox can use up the machine's memory",
-			}, true,
+			},
+			true,
 		},
 		{
 			"full disk", func(p *doctor.Probes) { p.Disk = func() (uint64, error) { return 300 << 20, nil } },
 			doctor.Check{
 				Name: "disk", Severity: doctor.Advised, Fix: "free some space, or give another folder with --state-dir",
 				Text: "300 MiB are free in the state folder; a sandbox can write 4 GiB",
-			}, true,
+			},
+			true,
 		},
 		{
 			"old kernel", func(p *doctor.Probes) { p.Kernel = func() (string, bool) { return "3.10.0 amd64", false } },
 			doctor.Check{
 				Name: "kernel", Severity: doctor.Required, Fix: "use a Linux machine, or a Linux VM on this one",
 				Text: "3.10.0 amd64 is not Linux 4.15 or newer on amd64 or arm64, which gVisor needs",
-			}, false,
+			},
+			false,
 		},
 		{
 			"does not start", func(p *doctor.Probes) { p.Start = func(context.Context) error { return bad } },
 			doctor.Check{
 				Name: "start", Severity: doctor.Required, Text: "a sandbox does not start here: EPERM",
 				Fix: "see the checks above; if this machine is itself the boundary, glassbox run --here runs without isolation",
-			}, false,
+			},
+			false,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

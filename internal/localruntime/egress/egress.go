@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -139,9 +140,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	}
 	defer answer.Body.Close()
 	removeHopHeaders(answer.Header)
-	for name, values := range answer.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header)
 	w.WriteHeader(answer.StatusCode)
 	if err := copyFlushing(w, answer.Body); err != nil {
 		panic(http.ErrAbortHandler) // the only way to say that the body is cut

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -91,7 +92,7 @@ func (e *Engine) start(ctx context.Context, s *Sandbox, groups []string) (proc.R
 	defer console.Close()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, e.Self, append(e.SelfArgs[:len(e.SelfArgs):len(e.SelfArgs)], spec)...)
+	cmd := exec.CommandContext(ctx, e.Self, append(slices.Clip(e.SelfArgs), spec)...)
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.Stdout, cmd.Stderr = console, console

@@ -296,7 +296,12 @@ func TestCreate(t *testing.T) {
 			t.Errorf("get %s: %d %s", path, a.status, cmp.Diff(a.field(t), any(want)))
 		}
 	}
-	a = s.ask("POST", "/sandboxes", `{"image":{"uri":"host"},"resource_limits":{"cpu":"1"},"extensions":{"glassbox.here":"true"}}`)
+	const here = `{"image":{"uri":"host"},"resource_limits":{"cpu":"1"},"extensions":{"glassbox.here":"true"}}`
+	if a := s.ask("POST", "/sandboxes", here); a.status != 400 || !strings.Contains(a.text, "--here") {
+		t.Errorf("here without leave: %d %s", a.status, a.text)
+	}
+	s = start(t, &lifecycle.Options{APIKey: key, Here: true})
+	a = s.ask("POST", "/sandboxes", here)
 	if spec := s.fake.specs[a.field(t, "id").(string)]; a.status != 202 || spec.Image != "here" || spec.Limits["cpu"] != "1" {
 		t.Errorf("in snake case: %d %s %+v", a.status, a.text, spec)
 	}

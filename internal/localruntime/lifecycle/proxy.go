@@ -71,8 +71,7 @@ func (a *api) proxy(w http.ResponseWriter, r *http.Request, t *target) {
 		return
 	}
 	toRecorder := port == wire.ExecdPort || port == wire.DefaultPort
-	ownToken := same(r.Header.Get(wire.HeaderToken), access.Token) || same(r.Header.Get(wire.HeaderExecdToken), access.ExecdToken)
-	if !ownToken && (toRecorder || !a.opts.Trusted && !a.bearsKey(r)) {
+	if !a.mayReach(r, access, toRecorder) {
 		w.Header().Set(headerCode, string(sandbox.CodeUnauthorized))
 		writeError(w, http.StatusUnauthorized, "GLASSBOX::UNAUTHORIZED",
 			"this port of the sandbox wants the headers that come with its endpoint ("+wire.HeaderToken+" or "+wire.HeaderExecdToken+")")
@@ -89,6 +88,14 @@ func (a *api) proxy(w http.ResponseWriter, r *http.Request, t *target) {
 		return
 	}
 	a.reverse(t, toRecorder).ServeHTTP(w, r)
+}
+
+// mayReach reports whether a request may reach a port: the recorder's by the
+// sandbox's own tokens only, others also by the key.
+func (a *api) mayReach(r *http.Request, access Access, toRecorder bool) bool {
+	return same(r.Header.Get(wire.HeaderToken), access.Token) ||
+		same(r.Header.Get(wire.HeaderExecdToken), access.ExecdToken) ||
+		!toRecorder && (a.opts.Trusted || a.bearsKey(r))
 }
 
 func (a *api) reverse(t *target, toRecorder bool) *httputil.ReverseProxy {

@@ -31,48 +31,47 @@ type route struct {
 	parts  []string
 }
 
+// act answers one method at a route.
+type act func(http.ResponseWriter, *http.Request, *route)
+
 func (a *api) sandboxes(w http.ResponseWriter, r *http.Request, at *route) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	type entry struct {
-		method string
-		serve  func(http.ResponseWriter, *http.Request, *route)
-	}
-	var entries []entry
-	switch {
-	case len(at.parts) == 0:
-		entries = []entry{{http.MethodGet, a.list}, {http.MethodPost, a.create}}
-	case at.parts[0] == "":
-	case len(at.parts) == 1:
-		entries = []entry{{http.MethodGet, a.get}, {http.MethodDelete, a.delete}}
-	case len(at.parts) == 2:
-		switch at.parts[1] {
-		case "pause":
-			entries = []entry{{http.MethodPost, a.pause}}
-		case "resume":
-			entries = []entry{{http.MethodPost, a.resume}}
-		case "renew-expiration":
-			entries = []entry{{http.MethodPost, a.renew}}
-		case "snapshots", "metadata", "networkpolicy", "diagnostics":
-			notSupported(w, at.parts[1])
-			return
-		}
-	case len(at.parts) == 3 && at.parts[1] == "endpoints":
-		entries = []entry{{http.MethodGet, a.endpoint}}
-	case len(at.parts) == 3 && at.parts[1] == "diagnostics":
-		notSupported(w, "diagnostics")
-		return
-	}
-	for _, e := range entries {
-		if e.method == r.Method {
-			e.serve(w, r, at)
-			return
-		}
-	}
-	if len(entries) > 0 {
+	acts := a.acts(at.parts)
+	switch serve, known := acts[r.Method]; {
+	case known:
+		serve(w, r, at)
+	case len(acts) > 0:
 		wrongMethod(w)
-		return
+	case len(at.parts) > 1 && slices.Contains([]string{"snapshots", "metadata", "networkpolicy", "diagnostics"}, at.parts[1]):
+		notSupported(w, at.parts[1])
+	default:
+		notFound(w)
 	}
-	notFound(w)
+}
+
+// acts returns what can be done at a path below /sandboxes, by method.
+func (a *api) acts(parts []string) map[string]act {
+	switch {
+	case len(parts) == 0:
+		return map[string]act{http.MethodGet: a.list, http.MethodPost: a.create}
+	case parts[0] == "":
+		return nil
+	case len(parts) == 1:
+		return map[string]act{http.MethodGet: a.get, http.MethodDelete: a.delete}
+	case len(parts) == 3 && parts[1] == "endpoints":
+		return map[string]act{http.MethodGet: a.endpoint}
+	case len(parts) > 2:
+		return nil
+	}
+	switch parts[1] {
+	case "pause":
+		return map[string]act{http.MethodPost: a.pause}
+	case "resume":
+		return map[string]act{http.MethodPost: a.resume}
+	case "renew-expiration":
+		return map[string]act{http.MethodPost: a.renew}
+	}
+	return nil
 }
 
 func (a *api) get(w http.ResponseWriter, r *http.Request, at *route) {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -145,15 +146,7 @@ func (l *layout) points(opts *Options) error {
 // recorder makes such a folder in the layer above when it is used.
 func (l *layout) bound(name string) bool {
 	first, _, _ := strings.Cut(strings.Trim(filepath.Clean(name), "/"), "/")
-	if first == "usr" {
-		return true
-	}
-	for _, m := range merged {
-		if first == m {
-			return true
-		}
-	}
-	return false
+	return first == "usr" || slices.Contains(merged, first)
 }
 
 // mkdir makes a folder with exactly this mode, whatever the umask, and its
