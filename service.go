@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
+	"github.com/glassboxhq/glassbox/internal/sockets"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 	"github.com/glassboxhq/glassbox/sandbox/opensandbox"
@@ -123,15 +123,13 @@ type state struct {
 // askState asks the owner of the state directory where it listens.
 func askState(ctx context.Context, dir string) (*state, error) {
 	const op = "reach the local runtime"
-	info, err := os.Lstat(stateSocket(dir))
-	if errors.Is(err, os.ErrNotExist) {
+	ours, err := sockets.Own(stateSocket(dir))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: "none runs in " + dir + "; start one with glassbox serve"}
-	}
-	if err != nil {
+	case err != nil:
 		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Err: err}
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || int(stat.Uid) != os.Getuid() || info.Mode().Type() != os.ModeSocket {
+	case !ours:
 		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnauthorized, Message: stateSocket(dir) + " is not a socket of this user"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
@@ -160,27 +158,11 @@ const stateTimeout = 5 * time.Second
 func stateTransport(dir string) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialUnix(ctx, stateSocket(dir))
+			return sockets.Dial(ctx, stateSocket(dir))
 		},
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second,
 		WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
 	}
-}
-
-// maxSocketPath is the longest path of a socket that the kernel takes.
-const maxSocketPath = 107
-
-// dialUnix reaches a longer one through its open directory.
-func dialUnix(ctx context.Context, path string) (net.Conn, error) {
-	if len(path) > maxSocketPath {
-		dir, err := os.Open(filepath.Dir(path))
-		if err != nil {
-			return nil, err
-		}
-		defer dir.Close()
-		path = "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path)
-	}
-	return (&net.Dialer{}).DialContext(ctx, "unix", path)
 }
 
 func portOf(address string) string {

@@ -111,7 +111,8 @@ type Writer interface {
 	// changes nothing and returns an error of the kind sandbox.ErrExists.
 	Begin(ctx context.Context, op *Operation) error
 	// Append adds output to an operation that runs, in order and without gaps
-	// in each stream. It is durable when Append returns.
+	// in each stream. It is durable when Append returns. What lies before the
+	// end of what is kept is skipped, so that it may be repeated.
 	Append(ctx context.Context, id string, chunks []sandbox.Chunk) error
 	// Finish records the end of an operation. The same end again changes
 	// nothing; another is an error of the kind sandbox.ErrConflict.

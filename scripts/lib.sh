@@ -89,13 +89,15 @@ need_isolation() {
   here || bin/glassbox doctor --isolation >&2 || refuse "$1"
 }
 
-# build makes what runs: bin/glassbox, and beside it what it starts.
+# build makes what runs: bin/glassbox, and beside it what it starts. Both are
+# built with the same flags, so that what they share is compiled once.
 build() {
+  local flags=(-trimpath -ldflags '-s -w')
   mkdir -p bin
   say "building bin/glassbox"
-  go build -o bin/glassbox ./cmd/glassbox
-  say "building bin/glassbox-recorder, static"
-  GOOS=linux CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/glassbox-recorder ./cmd/glassbox-recorder
+  CGO_ENABLED=0 go build "${flags[@]}" -o bin/glassbox ./cmd/glassbox
+  say "building bin/glassbox-recorder"
+  GOOS=linux CGO_ENABLED=0 go build "${flags[@]}" -o bin/glassbox-recorder ./cmd/glassbox-recorder
   if here; then
     say "leaving out gVisor's runsc, because of HERE=$HERE"
   elif [[ $(uname -s) == Linux ]]; then

@@ -45,7 +45,7 @@ func runInit(bootFile string, logger *slog.Logger) error {
 			if !reap(child) {
 				continue
 			}
-			if time.Since(started) > restartMax {
+			if time.Since(started) > 10*wait { // it did not die of its start
 				wait = restartMin
 			}
 			logger.Warn("the recorder died and is started again", "after", wait)

@@ -20,6 +20,7 @@ type app struct {
 	out, err io.Writer
 	flags    globalFlags
 	settings *settings
+	making   bool   // sandboxes are to be made
 	owner    *owner // of the local runtime, if this process is it
 }
 

@@ -50,15 +50,25 @@ func (a *app) service(ctx context.Context) (string, error) {
 	}
 }
 
-// runtimeOptions finds the programs that sandboxes need.
+// runtimeOptions finds the programs that sandboxes need. They are built if they
+// are not at hand only where a sandbox is to be made.
 func (a *app) runtimeOptions(ctx context.Context) (*localruntime.Options, error) {
-	say := func(what string) { a.say("%s", what) }
-	recorder, err := program.Recorder().Find(ctx, say)
+	find := func(p *program.Program, needed bool) (string, error) {
+		path, err := p.Look()
+		switch {
+		case err == nil:
+			return path, nil
+		case !needed:
+			return "", nil
+		}
+		return p.Find(ctx, func(what string) { a.say("%s", what) })
+	}
+	recorder, err := find(program.Recorder(), a.making)
 	if err != nil {
 		return nil, err
 	}
-	runsc, err := program.Runsc().Find(ctx, say)
-	if err != nil && !a.flags.here {
+	runsc, err := find(program.Runsc(), a.making && !a.flags.here)
+	if err != nil {
 		return nil, err
 	}
 	return &localruntime.Options{

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"time"
 
@@ -82,6 +83,9 @@ func (f *sandboxFlags) add(cmd *cobra.Command) {
 
 func (f *sandboxFlags) options(a *app) (*glassbox.Options, error) {
 	opts := a.options()
+	if f.image == "here" {
+		return nil, usage("--image here means no isolation; say --here instead")
+	}
 	opts.Name, opts.Image, opts.Network, opts.TTL = f.name, f.image, f.network, f.ttl
 	if f.memory != "" {
 		opts.Limits = map[string]string{"memory": f.memory}
@@ -140,13 +144,10 @@ exit code, and deletes the sandbox. The record of it is kept: see history show.`
 }
 
 func (a *app) runOnce(ctx context.Context, opts *glassbox.Options, command *glassbox.Command) (err error) {
-	if a.flags.here {
-		if opts.Image != "" && opts.Image != "here" {
-			return usage("--here and --image exclude each other")
-		}
-		opts.Image = "here"
-		a.say("no isolation: this runs on this very machine, with your rights")
+	if err := a.hereIn(opts); err != nil {
+		return err
 	}
+	a.making = true
 	url, err := a.service(ctx)
 	if err != nil {
 		return err
@@ -179,6 +180,26 @@ func (a *app) runOnce(ctx context.Context, opts *glassbox.Options, command *glas
 		a.say("kept sandbox %s", box.ID())
 	}
 	return errors.Join(err, a.serveGuests(ctx, before))
+}
+
+// hereIn asks for no isolation where that was said, and says so.
+func (a *app) hereIn(opts *glassbox.Options) error {
+	if !a.flags.here {
+		return nil
+	}
+	if opts.Image != "" {
+		return usage("--here and --image exclude each other")
+	}
+	opts.Image = "here"
+	if opts.Workdir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return err
+		}
+		opts.Workdir = dir
+	}
+	a.say("no isolation: this runs on this very machine, with your rights")
+	return nil
 }
 
 // timeoutCode is what timeout(1) exits with.

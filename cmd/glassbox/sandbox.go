@@ -31,6 +31,10 @@ func (a *app) sandboxCreate() *cobra.Command {
 				return err
 			}
 			opts.Workdir, opts.Cleanup = workdir, glassbox.Never
+			a.making = true
+			if err := a.hereIn(opts); err != nil {
+				return err
+			}
 			url, err := a.service(ctx)
 			if err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -67,6 +68,7 @@ func (a *app) serve(ctx context.Context, sample bool) error {
 		}
 	}
 	defer listener.Close()
+	a.making = true
 	if err := a.own(ctx); err != nil {
 		if errors.Is(err, localruntime.ErrOwned) {
 			err = fmt.Errorf("%w; it serves this machine's sandboxes already", err)
@@ -118,7 +120,12 @@ func (a *app) sampleOnce(ctx context.Context) error {
 	opts := a.options()
 	opts.Name = "sample"
 	if a.flags.here {
-		opts.Image = "here"
+		dir, err := os.MkdirTemp("", "glassbox-sample-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		opts.Image, opts.Workdir = "here", dir
 	}
 	box, err := glassbox.Create(glassbox.WithActor(ctx, sampleActor()), glassbox.Local, opts)
 	if err != nil {

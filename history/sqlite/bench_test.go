@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +34,28 @@ func BenchmarkBareBegin(b *testing.B) {
 	for b.Loop() {
 		bare.begin(b, benchOperation())
 	}
+}
+
+// BenchmarkBeginRatio does both in turn, so that the same moment of the
+// machine weighs on both, and reports medians.
+func BenchmarkBeginRatio(b *testing.B) {
+	s, bare := openBench(b), newBare(b)
+	var ours, theirs []time.Duration
+	for b.Loop() {
+		begun := time.Now()
+		if err := s.Begin(b.Context(), benchOperation()); err != nil {
+			b.Fatal(err)
+		}
+		between := time.Now()
+		bare.begin(b, benchOperation())
+		ours, theirs = append(ours, between.Sub(begun)), append(theirs, time.Since(between))
+	}
+	slices.Sort(ours)
+	slices.Sort(theirs)
+	p50, bare50 := ours[len(ours)/2], theirs[len(theirs)/2]
+	b.ReportMetric(float64(p50.Microseconds()), "store-µs")
+	b.ReportMetric(float64(bare50.Microseconds()), "bare-µs")
+	b.ReportMetric(float64(p50)/float64(bare50), "ratio")
 }
 
 // BenchmarkBatched records whole operations (begin, one append, end) by many
@@ -178,3 +202,44 @@ func (c *bare) begin(tb testing.TB, op *history.Operation) {
 		op.ID+":created", op.ID, at)
 	c.exec(tb, `commit`)
 }
+
+// BenchmarkRead reads from a history of many operations: the newest page, a
+// page of a filter, and a text that is nowhere.
+func BenchmarkRead(b *testing.B) {
+	s := openBench(b)
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			for range benchOperations / 16 {
+				op := benchOperation()
+				if err := s.Begin(b.Context(), op); err != nil {
+					b.Error(err)
+				}
+				end := &history.End{Status: sandbox.Succeeded, Chunks: benchChunk(0)}
+				if err := s.Finish(b.Context(), op.ID, end); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, bb := range []struct {
+		name   string
+		filter history.Filter
+	}{
+		{"Newest", history.Filter{Newest: true}},
+		{"Status", history.Filter{Statuses: []sandbox.Status{sandbox.Succeeded}, Types: []string{history.CommandExecute}, Newest: true}},
+		{"Rare", history.Filter{Statuses: []sandbox.Status{sandbox.Unsuccessful}}},
+		{"Text", history.Filter{Text: "错误"}},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := s.List(b.Context(), &bb.filter); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+const benchOperations = 32_000

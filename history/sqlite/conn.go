@@ -11,12 +11,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/glassboxhq/glassbox/sandbox"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 const (
-	maxReaders = 4
 	// autocheckpoint is the net below the writer's own checkpoints, in pages.
 	autocheckpoint = 12_000
 	// maxLog is what stays of the log's file after a checkpoint, in bytes.
@@ -129,7 +127,7 @@ func (c *conn) useLog(ctx context.Context, patience time.Duration) error {
 // Of several processes that do so at once, the first makes it and the others
 // find it.
 func (s *Store) prepare(ctx context.Context, c *conn) error {
-	if err := c.begin(); err != nil {
+	if err := c.begin(ctx); err != nil {
 		return err
 	}
 	err := s.prepareLocked(ctx, c)
@@ -207,7 +205,16 @@ func (c *conn) row(query string, args []any, dest ...any) error {
 	return c.stmts[query].QueryRowContext(context.Background(), args...).Scan(dest...)
 }
 
-func (c *conn) begin() error  { return c.exec(`begin immediate`) }
+// begin takes the write lock, and waits for it no longer than ctx.
+func (c *conn) begin(ctx context.Context) error {
+	const query = `begin immediate`
+	if err := c.prepare(query); err != nil {
+		return err
+	}
+	_, err := c.stmts[query].ExecContext(ctx)
+	return err
+}
+
 func (c *conn) commit() error { return c.exec(`commit`) }
 
 // rollback ends the transaction if SQLite has not already done so.
@@ -221,84 +228,4 @@ func (c *conn) close() {
 		_ = c.conn.Close()
 	}
 	_ = c.db.Close()
-}
-
-// reader returns the pool of reading connections, or nil while there is
-// nothing to read.
-func (s *Store) reader() (*sql.DB, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return nil, errClosed()
-	case s.readers != nil:
-		return s.readers, nil
-	case s.opts.ReadOnly:
-		return nil, nil
-	}
-	size, err := inspect(s.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && size == 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, s.fault("open history", err)
-	}
-	db, err := s.openReaders(s.path, "query_only(1)")
-	if err != nil {
-		return nil, s.fault("open history", err)
-	}
-	s.readers = db
-	return db, nil
-}
-
-// openReaders opens the file for reading. It returns nil if the file holds no
-// history yet.
-func (s *Store) openReaders(path string, pragmas ...string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", s.dsn(path, pragmas...))
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(maxReaders)
-	db.SetMaxIdleConns(maxReaders)
-	ctx := context.Background()
-	found, err := hasSchema(ctx, db, s.path)
-	if err == nil {
-		err = checkPages(ctx, db, path)
-	}
-	if err == nil && found {
-		var meta map[string]string
-		if meta, err = readMeta(ctx, db); err == nil {
-			err = s.opts.checkIdentity(meta, s.path)
-		}
-	}
-	if err != nil || !found {
-		_ = db.Close()
-		return nil, err
-	}
-	return db, nil
-}
-
-// read runs do in a short transaction. Of a history that is not there yet
-// nothing is read, and do is not called.
-func (s *Store) read(ctx context.Context, op string, do func(*sql.Tx) error) error {
-	if ctx.Err() != nil {
-		return sandbox.FromContext(ctx, op)
-	}
-	db, err := s.reader()
-	if err != nil || db == nil {
-		return err
-	}
-	s.gate.RLock()
-	defer s.gate.RUnlock()
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err == nil {
-		err = do(tx)
-		if end := tx.Rollback(); err == nil && !errors.Is(end, sql.ErrTxDone) {
-			err = end
-		}
-	}
-	if err != nil && ctx.Err() != nil {
-		return sandbox.FromContext(ctx, op)
-	}
-	return s.fault(op, err)
 }

@@ -23,7 +23,8 @@ type ending struct {
 	file      *history.File
 }
 
-// Finish implements [history.Writer].
+// Finish implements [history.Writer]. Output that would leave a gap is left
+// out, and the operation is marked as recorded in part.
 func (s *Store) Finish(ctx context.Context, id string, end *history.End) error {
 	switch {
 	case end.Status == "" || !history.Final(end.Status):
@@ -78,12 +79,14 @@ func (w *writer) finish(id string, e *ending, out *output) error {
 	if done, err := settled("finish operation", id, r, e.status); done || err != nil {
 		return err
 	}
-	rows, err := r.plan(out)
-	if err != nil {
-		return err
+	rows, gap := r.plan(out)
+	end := *e
+	if gap != nil {
+		// How it ended matters more than its last output.
+		end.complete, end.state = false, string(sandbox.RecordedPart)
 	}
-	e.close(r.started)
-	if err := w.end(id, e); err != nil {
+	end.close(r.started)
+	if err := w.end(id, &end); err != nil {
 		return err
 	}
 	if err := w.store(id, r, rows); err != nil {
@@ -91,7 +94,7 @@ func (w *writer) finish(id string, e *ending, out *output) error {
 	}
 	delete(w.running, id)
 	w.pages += 4
-	return w.change(id+":completed:"+e.status, id, history.Completed, e.completed)
+	return w.change(id+":completed:"+end.status, id, history.Completed, end.completed)
 }
 
 // settled reports whether an operation already has this end, and refuses

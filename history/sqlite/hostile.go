@@ -107,13 +107,17 @@ func (s *Store) openHostile(path string) (*sql.DB, error) {
 	if db == nil {
 		return nil, fmt.Errorf("%w: it has no tables of a history", errHostile)
 	}
-	// One connection: limits hold for the connection on which they were set.
-	db.SetMaxOpenConns(1)
 	if err := checkHostile(context.Background(), db); err != nil {
 		_ = db.Close()
 		return nil, err
 	}
 	return db, nil
+}
+
+// limitValues bounds what a connection reads as one value.
+func limitValues(c *sql.Conn) error {
+	_, err := sqlite.Limit(c, lib.SQLITE_LIMIT_LENGTH, maxValue)
+	return err
 }
 
 func checkHostile(ctx context.Context, db *sql.DB) error {
@@ -122,7 +126,7 @@ func checkHostile(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	defer c.Close()
-	if _, err := sqlite.Limit(c, lib.SQLITE_LIMIT_LENGTH, maxValue); err != nil {
+	if err := limitValues(c); err != nil {
 		return err
 	}
 	rows, err := c.QueryContext(ctx, `select type, name, coalesce(sql, '') from sqlite_schema`)

@@ -126,6 +126,7 @@ func pruneUntilKilled(s *sqlite.Store) error {
 	for range 20 {
 		op := benchOperation()
 		op.Status, op.StartedAt = sandbox.Succeeded, time.Now().Add(-30*day)
+		op.Request = history.Encode(fields{"filler": strings.Repeat("x", 50_000)}) // takes a while to delete
 		if err := s.Import(context.Background(), op); err != nil {
 			return err
 		}
@@ -207,8 +208,8 @@ func killOnce(t *testing.T, path string, random *rand.Rand) (string, map[string]
 	for limit := time.Now().Add(100 * time.Millisecond); target != "start" && shared.get() != target && time.Now().Before(limit); {
 	}
 	must(t, child.cmd.Process.Kill())
+	reading.Wait() // to the end of what the pipe still holds
 	_ = child.cmd.Wait()
-	reading.Wait()
 	return shared.get(), told
 }
 

@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context, filter *history.Filter) (*history.Page
 	if filter.Text != "" {
 		return s.search(ctx, filter, limit)
 	}
-	return s.page(ctx, filter, limit)
+	return s.page(ctx, filter, limit, countOutputs)
 }
 
 func pageSize(n int) (int, error) {
@@ -44,8 +44,11 @@ func pageSize(n int) (int, error) {
 	return n, nil
 }
 
+// completer fills in what an operation's own rows do not tell.
+type completer func(context.Context, *sql.Tx, []*history.Operation) error
+
 // page reads one page, without regard to the text of the filter.
-func (s *Store) page(ctx context.Context, filter *history.Filter, limit int) (*history.Page, error) {
+func (s *Store) page(ctx context.Context, filter *history.Filter, limit int, complete completer) (*history.Page, error) {
 	w := s.where(filter)
 	order := "asc"
 	if filter.Newest {
@@ -67,7 +70,7 @@ func (s *Store) page(ctx context.Context, filter *history.Filter, limit int) (*h
 		}
 		page.More = more || len(ops) > limit
 		page.Operations = ops[:min(len(ops), limit)]
-		return nil
+		return complete(ctx, q, page.Operations)
 	})
 	if err != nil {
 		return nil, err

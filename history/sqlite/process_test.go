@@ -217,9 +217,29 @@ func TestAppendAgain(t *testing.T) {
 	if rows != 6 || largest != 16<<10 {
 		t.Errorf("the output is in %d rows of at most %d bytes, want 6 of 16384", rows, largest)
 	}
-	gap := s.Append(t.Context(), mustBegin(t, s).ID, []sandbox.Chunk{{Stream: sandbox.Stdout, Offset: 5, Data: data}})
-	if !errors.Is(gap, sandbox.ErrInvalid) {
-		t.Errorf("Append with a gap gave %v", gap)
+}
+
+// TestGap loses output in between: what is kept of a stream stays its
+// beginning, and the end is recorded all the same.
+func TestGap(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "history.sqlite3"), nil)
+	op := mustBegin(t, s)
+	must(t, s.Append(t.Context(), op.ID, []sandbox.Chunk{{Stream: sandbox.Stdout, Data: []byte("first")}}))
+	late := []sandbox.Chunk{
+		{Stream: sandbox.Stdout, Offset: 9, Data: []byte("third")},
+		{Stream: sandbox.Stderr, Data: []byte("whole")},
+	}
+	if err := s.Append(t.Context(), op.ID, late); !errors.Is(err, sandbox.ErrInvalid) {
+		t.Errorf("Append with a gap gave %v", err)
+	}
+	must(t, s.Finish(t.Context(), op.ID, &history.End{
+		Status: sandbox.Succeeded, Chunks: late, OutputComplete: true, Recording: sandbox.RecordedWhole,
+	}))
+	got, err := s.Get(t.Context(), op.ID)
+	must(t, err)
+	if got.Status != sandbox.Succeeded || got.Command.OutputComplete || got.Command.Recording != sandbox.RecordedPart ||
+		got.Command.StdoutBytes != 5 || got.Command.StderrBytes != 5 {
+		t.Errorf("Get gave %s, command %+v", got.Status, got.Command)
 	}
 }
 

@@ -39,7 +39,7 @@ func (s *Store) Get(ctx context.Context, id string) (*history.Operation, error) 
 	err := s.read(ctx, op, func(q *sql.Tx) error {
 		var err error
 		found, _, err = queryOperations(ctx, q, `where e.event_id = ? and `+alive, append([]any{id}, args...))
-		return err
+		return errors.Join(err, countOutputs(ctx, q, found))
 	})
 	if err != nil {
 		return nil, err
@@ -87,12 +87,17 @@ func queryOperations(ctx context.Context, q *sql.Tx, rest string, args []any) (o
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return nil, false, err
 	}
+	return ops, more, nil
+}
+
+// countOutputs fills in how much output of commands is kept.
+func countOutputs(ctx context.Context, q *sql.Tx, ops []*history.Operation) error {
 	for _, op := range ops {
 		if err := countOutput(ctx, q, op); err != nil {
-			return nil, false, err
+			return err
 		}
 	}
-	return ops, more, nil
+	return nil
 }
 
 // weigh is about the size of an operation in an answer.
@@ -107,7 +112,6 @@ func weigh(op *history.Operation) int {
 	return n
 }
 
-// countOutput fills in how much output of a command is kept.
 func countOutput(ctx context.Context, q *sql.Tx, op *history.Operation) error {
 	if op.Command == nil {
 		return nil

@@ -23,7 +23,7 @@ func (s *Store) search(ctx context.Context, filter *history.Filter, limit int) (
 	step := *filter
 	found := &history.Page{Operations: []*history.Operation{}}
 	for {
-		page, err := s.page(ctx, &step, searchStep)
+		page, err := s.page(ctx, &step, searchStep, nothing)
 		if err != nil {
 			return nil, err
 		}
@@ -32,17 +32,15 @@ func (s *Store) search(ctx context.Context, filter *history.Filter, limit int) (
 			return nil, err
 		}
 		for _, op := range page.Operations {
-			if !hits[op.ID] {
-				continue
+			if hits[op.ID] {
+				found.Operations = append(found.Operations, op)
 			}
-			if len(found.Operations) == limit {
-				found.More = true
-				return found, nil
-			}
-			found.Operations = append(found.Operations, op)
 		}
-		if !page.More {
-			return found, nil
+		if len(found.Operations) > limit {
+			found.Operations, found.More = found.Operations[:limit], true
+		}
+		if found.More || !page.More {
+			return found, s.read(ctx, "list operations", func(q *sql.Tx) error { return countOutputs(ctx, q, found.Operations) })
 		}
 		last := page.Operations[len(page.Operations)-1].Seq
 		if filter.Newest {
@@ -53,17 +51,21 @@ func (s *Store) search(ctx context.Context, filter *history.Filter, limit int) (
 	}
 }
 
+func nothing(context.Context, *sql.Tx, []*history.Operation) error { return nil }
+
 // matching tells which operations hold the text.
 func (s *Store) matching(ctx context.Context, ops []*history.Operation, find *needle) (map[string]bool, error) {
 	hits := map[string]bool{}
 	var rest []string
 	for _, op := range ops {
-		switch {
-		case find.inOperation(op):
+		if find.inOperation(op) {
 			hits[op.ID] = true
-		case op.Command == nil || op.Command.StdoutBytes+op.Command.StderrBytes > 0:
+		} else {
 			rest = append(rest, op.ID)
 		}
+	}
+	if len(rest) == 0 {
+		return hits, nil
 	}
 	scan := &outputScan{s: s, find: find, hits: hits}
 	slices.Sort(rest)
@@ -167,12 +169,16 @@ func (o *outputScan) row(rows *sql.Rows) error {
 }
 
 // needle is a text that is looked for, without regard to ASCII case.
-type needle struct{ folded []byte }
+type needle struct {
+	folded  []byte
+	escaped bool // JSON may hold it in another form
+}
 
 func newNeedle(text string) *needle {
 	folded := []byte(text)
 	fold(folded)
-	return &needle{folded}
+	special := func(r rune) bool { return r < ' ' || strings.ContainsRune("\"\\/<>&\u007f\u2028\u2029\uFFFD", r) }
+	return &needle{folded: folded, escaped: strings.ContainsFunc(text, special)}
 }
 
 // fold puts ASCII letters into lower case.
@@ -202,7 +208,7 @@ func (n *needle) inOperation(op *history.Operation) bool {
 // inJSON looks into the values of a document. Its keys are ours, so nobody
 // looks for them.
 func (n *needle) inJSON(doc json.RawMessage) bool {
-	if len(doc) == 0 {
+	if len(doc) == 0 || !n.escaped && !bytes.Contains(doc, []byte(`\u`)) && !n.in(string(doc)) {
 		return false
 	}
 	dec := json.NewDecoder(bytes.NewReader(doc))

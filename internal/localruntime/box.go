@@ -8,7 +8,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/egress"
 	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
-	"github.com/glassboxhq/glassbox/internal/localruntime/sockets"
+	"github.com/glassboxhq/glassbox/internal/sockets"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 

@@ -193,8 +193,8 @@ func (c *control) answers() bool {
 	return len(c.conns) > 0 || time.Since(c.lostAt) < connPatience
 }
 
-// conn returns the newest connection, and waits for one when the recorder is
-// just starting again.
+// conn returns the newest connection, with a place for one request, and waits
+// for one when the recorder is just starting again.
 func (c *control) conn(ctx context.Context) (*http.ClientConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connPatience)
 	defer cancel()
@@ -208,7 +208,12 @@ func (c *control) conn(ctx context.Context) (*http.ClientConn, error) {
 		case paused:
 			return nil, errPaused(c.id)
 		case len(conns) > 0:
-			return conns[len(conns)-1], nil
+			newest := conns[len(conns)-1]
+			if newest.Reserve() == nil {
+				return newest, nil
+			}
+			c.remove(newest) // it has ended, and its hook has not told us yet
+			continue
 		}
 		select {
 		case <-changed:
@@ -232,18 +237,6 @@ func errPaused(id string) error {
 	return &sandbox.Error{
 		Op: "reach sandbox", Sandbox: id, Code: sandbox.CodeSandboxState, Message: "the sandbox is paused; resume it first",
 	}
-}
-
-// RoundTrip sends a request to the recorder.
-func (c *control) RoundTrip(req *http.Request) (*http.Response, error) {
-	cc, err := c.conn(req.Context())
-	if err != nil {
-		if req.Body != nil {
-			req.Body.Close()
-		}
-		return nil, err
-	}
-	return cc.RoundTrip(req)
 }
 
 // waitConnected waits until a recorder is connected.

@@ -75,7 +75,7 @@ func (e *isolated) resume(ctx context.Context, r *record, d dir) error {
 }
 
 func (e *isolated) fault(r *record) string {
-	if cgroup.Killed(r.Info.ID) {
+	if cgroup.Machine.Killed(r.Info.ID) {
 		return "the sandbox reached its memory limit and was ended"
 	}
 	return "the sandbox's first process ended: it was killed from inside, or the machine ran out of memory"

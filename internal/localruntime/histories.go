@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -105,19 +104,39 @@ func (rt *Runtime) Purge(ctx context.Context) error {
 			return
 		}
 		// The record goes last: what is cut off in between is found again.
-		errs = errors.Join(errs, os.RemoveAll(d.history()), os.RemoveAll(string(d)))
+		err := removeTree(d.history())
+		if err == nil {
+			err = os.RemoveAll(string(d))
+		}
+		if err != nil {
+			errs = errors.Join(errs, err)
+			return
+		}
 		rt.opts.Logger.InfoContext(ctx, "history removed after its retention", "sandbox", rec.Info.ID)
 	})
 	return errors.Join(err, errs)
 }
 
+// maxConsole bounds what the first process of a sandbox has printed.
+const maxConsole = 1 << 20
+
 // watchSize ends the sandbox when its history folder, which lies on the host's
-// disk and is not part of its own, grows over the cap.
+// disk and is not part of its own, grows over the cap. Its console's log lies
+// there, too, and begins anew when it is long.
 func (b *box) watchSize(ctx context.Context) {
-	if !b.lives() || b.record().Engine == ImageHere {
+	if !b.lives() {
 		return
 	}
-	size := folderSize(b.dir.history(), b.rt.opts.HistoryCap)
+	console := b.dir.file("console.log") // the engine's, no path of the sandbox
+	if info, err := os.Lstat(console); err == nil && info.Size() > maxConsole {
+		if err := os.Truncate(console, 0); err != nil {
+			b.rt.opts.Logger.WarnContext(ctx, "console log grows", "sandbox", b.id, "error", err)
+		}
+	}
+	if b.record().Engine == ImageHere {
+		return
+	}
+	size := treeSize(b.dir.history(), b.rt.opts.HistoryCap)
 	if size <= b.rt.opts.HistoryCap {
 		return
 	}
@@ -127,29 +146,4 @@ func (b *box) watchSize(ctx context.Context) {
 		return
 	}
 	b.fail(ctx, "its history folder grew over the cap of the host")
-}
-
-// folderSize sums what the files of a folder take, and stops above limit. It
-// opens folders only, and follows no link: the sandbox writes there.
-func folderSize(name string, limit int64) int64 {
-	root, err := os.OpenRoot(name)
-	if err != nil {
-		return 0
-	}
-	defer root.Close()
-	var sum int64
-	_ = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // gone meanwhile
-		}
-		if info, err := d.Info(); err == nil {
-			sum += info.Size()
-		}
-		sum += 4096 // a file costs, even an empty one
-		if sum > limit {
-			return fs.SkipAll
-		}
-		return nil
-	})
-	return sum
 }

@@ -77,22 +77,23 @@ func (r *record) entomb(reason, message string, now time.Time) {
 	r.Process.PID, r.Process.Start = 0, 0
 }
 
-// ended says why a sandbox ended by itself. What it used is given back, and
-// its record stays until it is deleted or expires.
+// ended is called when the sandbox's process has ended by itself.
 func (b *box) ended(ctx context.Context) {
+	at := b.record().Info.ExpiresAt
+	if !at.IsZero() && b.rt.opts.Now().Add(time.Second).After(at) {
+		b.expired(ctx) // its init was a little earlier than we
+		return
+	}
 	b.op.Lock()
 	defer b.op.Unlock()
 	if ctx.Err() != nil || !b.lives() {
 		return // Create and Delete know themselves
 	}
-	rec := b.record()
-	if at := rec.Info.ExpiresAt; !at.IsZero() && b.rt.opts.Now().Add(time.Second).After(at) {
-		return // its init kept the expiry; so will we
-	}
-	b.fail(ctx, b.engine.fault(rec))
+	b.fail(ctx, b.engine.fault(b.record()))
 }
 
-// fail ends the sandbox for a fault. Its caller holds op.
+// fail ends the sandbox for a fault: what it used is given back, and its
+// record stays until it is deleted or expires. Its caller holds op.
 func (b *box) fail(ctx context.Context, why string) {
 	b.control.close("the sandbox has ended: " + why)
 	log := b.rt.opts.Logger.With("sandbox", b.id)

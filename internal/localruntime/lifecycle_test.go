@@ -120,7 +120,7 @@ func TestPauseAndResume(t *testing.T) {
 func TestRecorderKilledInside(t *testing.T) {
 	rt := startRuntime(t, options(t, t.TempDir()))
 	info := create(t, rt, nil)
-	for range 3 {
+	for range 5 {
 		if _, err := try(t.Context(), rt, info.ID, "kill -9 $PPID; sleep 1"); err == nil {
 			t.Fatal("the recorder survived")
 		}

@@ -35,7 +35,7 @@ type Options struct {
 	// host's disk; a sandbox above it is ended. 0: 2 GiB.
 	HistoryCap int64
 	// WatchEvery is how often the size of a history's folder is looked at; 0:
-	// every ten seconds.
+	// every three seconds.
 	WatchEvery time.Duration
 	// AllowPrivateNetwork lists the private networks that sandboxes may reach
 	// through the proxy; none by default.
@@ -51,7 +51,7 @@ type Options struct {
 const (
 	defaultRetention  = 7 * 24 * time.Hour
 	defaultHistoryCap = 2 << 30
-	defaultWatchEvery = 10 * time.Second
+	defaultWatchEvery = 3 * time.Second
 )
 
 func (o *Options) withDefaults() (*Options, error) {

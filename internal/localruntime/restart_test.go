@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -77,7 +78,8 @@ func killServer(t *testing.T, server *exec.Cmd) {
 
 func TestServerKilled(t *testing.T) {
 	state := t.TempDir()
-	server, ids := startServer(t, state, "0s", "0s", "0s", "1h")
+	server, ids := startServer(t, state, "0s", "0s", "0s", "1h", "0s", "0s")
+	pauseByState(t, state, ids[4])
 	_, err := localruntime.New(options(t, state))
 	if !errors.Is(err, localruntime.ErrOwned) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", server.Process.Pid)) {
 		t.Errorf("a second owner: %v", err)
@@ -88,7 +90,8 @@ func TestServerKilled(t *testing.T) {
 		exec.Command("kill", "-9", pid).Run()
 	}
 	eventually(t, "the killed one is gone", func() bool { return len(processes(t, ids[1])) == 0 })
-	markDeleting(t, filepath.Join(state, "sandboxes", ids[2], "sandbox.json"))
+	edit(t, state, ids[2], `"engine":`, `"deleting": true, "engine":`)
+	edit(t, state, ids[5], `"state": "Running"`, `"state": "Pending"`) // was being made
 
 	rt := startRuntime(t, options(t, state))
 	start := time.Now()
@@ -110,9 +113,21 @@ func TestServerKilled(t *testing.T) {
 	if left := processes(t, ids[2]); len(left) > 0 {
 		t.Errorf("processes of the deleted one: %v", left)
 	}
+	if info, err := rt.Get(t.Context(), ids[4]); err != nil || info.State != sandbox.Paused {
+		t.Errorf("the paused one: %v %+v", err, info)
+	}
+	if _, err := rt.Resume(t.Context(), ids[4]); err != nil {
+		t.Error(err)
+	}
+	if out := run(t, rt, ids[4], "echo awake"); out.stdout != "awake\n" {
+		t.Errorf("%+v", out)
+	}
+	if _, err := os.Lstat(filepath.Join(state, "sandboxes", ids[5])); err == nil || len(processes(t, ids[5])) > 0 {
+		t.Error("something is left of the one that was being made")
+	}
 	histories, err := rt.Histories(t.Context())
-	if err != nil || len(histories) != 4 {
-		t.Errorf("%d histories, %v; want 4", len(histories), err)
+	if err != nil || len(histories) != 5 {
+		t.Errorf("%d histories, %v; want 5", len(histories), err)
 	}
 }
 
@@ -135,15 +150,30 @@ func TestExpiryWithoutServer(t *testing.T) {
 	}
 }
 
-func markDeleting(t *testing.T, file string) {
+// edit changes the record of a sandbox.
+func edit(t *testing.T, state, id, from, to string) {
 	t.Helper()
+	file := filepath.Join(state, "sandboxes", id, "sandbox.json")
 	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), from) {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pauseByState asks the owner of the state folder.
+func pauseByState(t *testing.T, state, id string) {
+	t.Helper()
+	conn, err := localruntime.DialState(t.Context(), state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.Replace(string(text), `"engine":`, `"deleting": true, "engine":`, 1)
-	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/sandboxes/%s/pause HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", id)
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 202 ") {
+		t.Fatalf("pause: %v %s", err, line)
 	}
 }
 
@@ -220,6 +250,7 @@ func census(t *testing.T) map[string]int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	count["goroutines"] = runtime.NumGoroutine()
 	count["mounts"] = strings.Count(string(mounts), "\n")
 	return count
 }

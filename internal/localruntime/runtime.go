@@ -11,7 +11,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
-	"github.com/glassboxhq/glassbox/internal/localruntime/sockets"
+	"github.com/glassboxhq/glassbox/internal/sockets"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -41,8 +41,13 @@ func New(opts *Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.StateDir, err = filepath.Abs(opts.StateDir); err != nil {
-		return nil, fmt.Errorf("open state folder: %w", err)
+	for _, name := range []*string{&opts.StateDir, &opts.Runsc, &opts.Recorder, &opts.Self} {
+		if *name == "" {
+			continue // not found; said when it is needed
+		}
+		if *name, err = filepath.Abs(*name); err != nil {
+			return nil, fmt.Errorf("open state folder: %w", err)
+		}
 	}
 	for _, name := range []string{"", "sandboxes", "recorders"} {
 		if err := os.MkdirAll(filepath.Join(opts.StateDir, name), 0o700); err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
-	"github.com/glassboxhq/glassbox/internal/localruntime/sockets"
+	"github.com/glassboxhq/glassbox/internal/sockets"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 

@@ -46,11 +46,31 @@ func Runsc() *Program {
 // names, one beside this executable, one in the cache, or one that is built
 // into the cache where a Go tool is at hand. say is told of a build.
 func (p *Program) Find(ctx context.Context, say func(string)) (string, error) {
+	path, cache, err := p.look()
+	if err == nil || cache == "" {
+		return path, err
+	}
+	built := filepath.Join(cache, p.Version, p.Name)
+	if buildErr := p.build(ctx, built, say); buildErr != nil {
+		return "", errors.Join(err, buildErr)
+	}
+	return built, nil
+}
+
+// Look is Find without building.
+func (p *Program) Look() (string, error) {
+	path, _, err := p.look()
+	return path, err
+}
+
+// look returns the path, or the folder in which the program can be built.
+func (p *Program) look() (path, cache string, err error) {
 	if path := os.Getenv(p.Variable); path != "" {
 		if err := runnable(path); err != nil {
-			return "", p.missing(fmt.Errorf("%s names %s: %w", p.Variable, path, err))
+			return "", "", p.missing(fmt.Errorf("%s names %s: %w", p.Variable, path, err))
 		}
-		return filepath.Abs(path)
+		path, err = filepath.Abs(path)
+		return path, "", err
 	}
 	var tried []string
 	self, err := os.Executable()
@@ -59,24 +79,20 @@ func (p *Program) Find(ctx context.Context, say func(string)) (string, error) {
 			tried = append(tried, filepath.Join(filepath.Dir(self), p.Name))
 		}
 	}
-	cache, err := os.UserCacheDir()
-	if err == nil {
+	if cache, err = os.UserCacheDir(); err == nil {
 		cache = filepath.Join(cache, "glassbox")
 		tried = append(tried, filepath.Join(cache, p.Version, p.Name), filepath.Join(cache, "tools", p.Version, p.Name))
 	}
 	for _, path := range tried {
 		if runnable(path) == nil {
-			return path, nil
+			return path, "", nil
 		}
 	}
-	if cache == "" || strings.Contains(p.Version, "-dev") {
-		return "", p.missing(errors.New("it is not at " + strings.Join(tried, ", nor at ")))
+	err = p.missing(errors.New("it is not at " + strings.Join(tried, ", nor at ")))
+	if strings.Contains(p.Version, "-dev") {
+		cache = "" // no module proxy has it
 	}
-	path := filepath.Join(cache, p.Version, p.Name)
-	if err := p.build(ctx, path, say); err != nil {
-		return "", p.missing(errors.Join(errors.New("it is not at "+strings.Join(tried, ", nor at ")), err))
-	}
-	return path, nil
+	return "", cache, err
 }
 
 func (p *Program) missing(err error) error {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/glassboxhq/glassbox/internal/sockets"
 	"github.com/glassboxhq/glassbox/internal/wire"
 )
 
@@ -18,7 +19,7 @@ import (
 func Dial(ctx context.Context, socket string, handler http.Handler, logger *slog.Logger) error {
 	wait := firstWait
 	for ctx.Err() == nil {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		conn, err := sockets.Dial(ctx, socket)
 		if err == nil {
 			began := time.Now()
 			serveConn(ctx, conn, handler)

@@ -14,6 +14,12 @@ import (
 	"time"
 )
 
+// Tree is the folder at which the control groups of a host are mounted.
+type Tree string
+
+// Machine is this machine's tree.
+const Machine Tree = "/sys/fs/cgroup"
+
 // Limits are what a sandbox may take; 0: no limit.
 type Limits struct {
 	Memory int64 // bytes
@@ -24,43 +30,54 @@ type Limits struct {
 // 1) or the one hierarchy (version 2).
 const base = "glassbox"
 
-var mount = "/sys/fs/cgroup"
-
 // period is the span over which a share of the processors is counted, in µs.
 const period = 100_000
 
+// setting is one limit, as files of a group, in the order of writing.
+type setting struct {
+	controller string
+	files      []file
+}
+
+type file struct {
+	name, value string
+	optional    bool // not every kernel has it
+}
+
 // unified reports whether the host has control groups of version 2 only.
-func unified() bool {
-	_, err := os.Stat(filepath.Join(mount, "cgroup.controllers"))
-	return err == nil
+func (t Tree) unified() bool { return exists(filepath.Join(string(t), "cgroup.controllers")) }
+
+func (l Limits) settings(v2 bool) []setting {
+	var list []setting
+	if l.Memory > 0 {
+		most := strconv.FormatInt(l.Memory, 10)
+		// Without the second file, what is over the limit would go to the
+		// host's swap.
+		files := []file{{"memory.limit_in_bytes", most, false}, {"memory.memsw.limit_in_bytes", most, true}}
+		if v2 {
+			files = []file{{"memory.max", most, false}, {"memory.swap.max", "0", true}, {"memory.oom.group", "1", true}}
+		}
+		list = append(list, setting{"memory", files})
+	}
+	if l.CPU > 0 {
+		quota := strconv.FormatInt(l.CPU*period/1000, 10)
+		files := []file{{"cpu.cfs_period_us", strconv.Itoa(period), false}, {"cpu.cfs_quota_us", quota, false}}
+		if v2 {
+			files = []file{{"cpu.max", quota + " " + strconv.Itoa(period), false}}
+		}
+		list = append(list, setting{"cpu", files})
+	}
+	return list
 }
 
 // Make makes the groups for the limits, and returns the folders that a process
 // has to join. A limit that cannot be held is a warning.
-func Make(id string, limits Limits) (dirs, warnings []string) {
-	type setting struct {
-		name, controller string
-		files            map[string]string
-		wanted           bool
-	}
-	v2 := unified()
-	memory := setting{name: "memory", controller: "memory", wanted: limits.Memory > 0}
-	cpu := setting{name: "cpu", controller: "cpu", wanted: limits.CPU > 0}
-	quota := strconv.FormatInt(limits.CPU*period/1000, 10)
-	if v2 {
-		memory.files = map[string]string{"memory.max": strconv.FormatInt(limits.Memory, 10), "memory.oom.group": "1"}
-		cpu.files = map[string]string{"cpu.max": quota + " " + strconv.Itoa(period)}
-	} else {
-		memory.files = map[string]string{"memory.limit_in_bytes": strconv.FormatInt(limits.Memory, 10)}
-		cpu.files = map[string]string{"cpu.cfs_period_us": strconv.Itoa(period), "cpu.cfs_quota_us": quota}
-	}
-	for _, s := range []setting{memory, cpu} {
-		if !s.wanted {
-			continue
-		}
-		dir, err := make1(v2, s.controller, id, s.files)
+func (t Tree) Make(id string, limits Limits) (dirs, warnings []string) {
+	v2 := t.unified()
+	for _, s := range limits.settings(v2) {
+		dir, err := t.make(v2, id, s)
 		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("the %s limit is not held: no control group could be made (%v)", s.name, err))
+			warnings = append(warnings, fmt.Sprintf("the %s limit is not held: no control group could be made (%v)", s.controller, err))
 			continue
 		}
 		if len(dirs) == 0 || dirs[len(dirs)-1] != dir {
@@ -70,59 +87,72 @@ func Make(id string, limits Limits) (dirs, warnings []string) {
 	return dirs, warnings
 }
 
-func make1(v2 bool, controller, id string, files map[string]string) (string, error) {
-	top := filepath.Join(mount, controller)
+func (t Tree) make(v2 bool, id string, s setting) (string, error) {
+	top := filepath.Join(string(t), s.controller)
 	if v2 {
-		top = mount
+		top = string(t)
 	}
 	parent := filepath.Join(top, base)
-	if _, err := os.Stat(filepath.Join(top, "cgroup.procs")); err != nil {
-		return "", err
+	dir := filepath.Join(parent, id)
+	if !exists(filepath.Join(top, "cgroup.procs")) {
+		return "", fmt.Errorf("there is no controller %s in %s", s.controller, t)
 	}
-	if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := mkdir(parent); err != nil {
 		return "", err
 	}
 	if v2 {
-		for _, dir := range []string{top, parent} {
-			if err := write(dir, "cgroup.subtree_control", "+"+controller); err != nil {
+		for _, above := range []string{top, parent} {
+			if err := write(above, "cgroup.subtree_control", "+"+s.controller); err != nil {
 				return "", err
 			}
 		}
 	}
-	dir := filepath.Join(parent, id)
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := mkdir(dir); err != nil {
 		return "", err
 	}
-	for name, value := range files {
-		if err := write(dir, name, value); err != nil {
-			return "", errors.Join(err, os.Remove(dir))
+	for _, f := range s.files {
+		if err := write(dir, f.name, f.value); err != nil && !f.optional {
+			return "", err
 		}
 	}
 	return dir, nil
 }
 
+func mkdir(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// write writes to a file of a group; the kernel made it.
 func write(dir, name, value string) error {
-	return os.WriteFile(filepath.Join(dir, name), []byte(value), 0)
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
 }
 
 // groups returns the folders of a sandbox's groups, whichever there are.
-func groups(id string) []string {
-	found, _ := filepath.Glob(filepath.Join(mount, "*", base, id)) // the pattern is ours
-	if dir := filepath.Join(mount, base, id); exists(dir) {
+func (t Tree) groups(id string) []string {
+	found, _ := filepath.Glob(filepath.Join(string(t), "*", base, id)) // the pattern is ours
+	if dir := filepath.Join(string(t), base, id); exists(dir) {
 		found = append(found, dir)
 	}
 	return found
 }
 
-func exists(dir string) bool {
-	_, err := os.Stat(dir)
+func exists(name string) bool {
+	_, err := os.Stat(name)
 	return err == nil
 }
 
 // Killed reports whether a process of the sandbox was killed because the
 // memory limit was reached.
-func Killed(id string) bool {
-	for _, dir := range groups(id) {
+func (t Tree) Killed(id string) bool {
+	for _, dir := range t.groups(id) {
 		for _, name := range []string{"memory.oom_control", "memory.events"} {
 			text, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {
@@ -139,8 +169,8 @@ func Killed(id string) bool {
 }
 
 // Remove removes the groups of a sandbox whose processes have been killed.
-func Remove(ctx context.Context, id string) error {
-	for _, dir := range groups(id) {
+func (t Tree) Remove(ctx context.Context, id string) error {
+	for _, dir := range t.groups(id) {
 		if err := remove(ctx, dir); err != nil {
 			return fmt.Errorf("remove control group: %w", err)
 		}

@@ -75,8 +75,8 @@ func mount(ctx context.Context) error {
 
 func memory(ctx context.Context) error {
 	name := "doctor-" + id.NewRandom()[:8]
-	_, warnings := cgroup.Make(name, cgroup.Limits{Memory: 64 << 20})
-	if err := cgroup.Remove(ctx, name); err != nil {
+	_, warnings := cgroup.Machine.Make(name, cgroup.Limits{Memory: 64 << 20})
+	if err := cgroup.Machine.Remove(ctx, name); err != nil {
 		return err
 	}
 	if len(warnings) > 0 {

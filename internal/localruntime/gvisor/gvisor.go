@@ -70,7 +70,7 @@ const (
 // Start starts a sandbox. It returns when its first process runs; what cannot
 // be held of the limits comes back as warnings.
 func (e *Engine) Start(ctx context.Context, s *Sandbox) (proc.Ref, []string, error) {
-	groups, warnings := cgroup.Make(s.ID, s.Limits)
+	groups, warnings := cgroup.Machine.Make(s.ID, s.Limits)
 	ref, err := e.start(ctx, s, groups)
 	if err != nil {
 		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
@@ -181,7 +181,7 @@ func (e *Engine) Remove(ctx context.Context, id, dir string, ref proc.Ref) error
 	if err := ref.End(ctx); err != nil {
 		return err
 	}
-	err := cgroup.Remove(ctx, id)
+	err := cgroup.Machine.Remove(ctx, id)
 	for _, place := range []string{"/var/run", "/run", "/tmp"} {
 		// Where runsc puts its control socket when our path is too long.
 		if rm := os.Remove(filepath.Join(place, "runsc-"+id+".sock")); rm != nil && !errors.Is(rm, os.ErrNotExist) {

@@ -43,8 +43,14 @@ func Listen(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
+// maxPath is the longest path of a socket that the kernel takes.
+const maxPath = 107
+
 // Dial connects to the socket at path.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
+	if len(path) <= maxPath {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
@@ -55,6 +61,16 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 		return nil, fmt.Errorf("dial %s: %w", path, err)
 	}
 	return conn, nil
+}
+
+// Own reports whether path is a socket that belongs to the user of this
+// process, and so may be trusted with what is for this user only.
+func Own(path string) (bool, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false, err
+	}
+	return info.Mode().Type() == os.ModeSocket && ownedByUs(info), nil
 }
 
 // Refused reports whether err says that nobody listens at a socket.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/glassboxhq/glassbox/internal/localruntime/sockets"
+	"github.com/glassboxhq/glassbox/internal/sockets"
 )
 
 func TestListenAndDial(t *testing.T) {

@@ -1,0 +1,66 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// bin holds the built programs. The scripts run them as a person does.
+var bin string
+
+func TestMain(m *testing.M) {
+	code, err := testMain(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func testMain(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "glassbox-cli-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	bin = dir
+	for name, env := range map[string]string{"glassbox": "CGO_ENABLED=1", "glassbox-recorder": "CGO_ENABLED=0"} {
+		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, name), "../"+name)
+		cmd.Env = append(os.Environ(), env)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return 1, fmt.Errorf("build %s: %w\n%s", name, err, out)
+		}
+	}
+	return m.Run(), nil
+}
+
+// Scripts below testdata/gvisor need isolation, those below testdata/any do
+// not.
+func TestScripts(t *testing.T) { scripts(t, "testdata/any") }
+
+func TestScriptsIsolated(t *testing.T) {
+	if os.Getenv("GLASSBOX_NO_ISOLATION") != "" {
+		t.Skip("not run: needs gVisor")
+	}
+	scripts(t, "testdata/gvisor")
+}
+
+func scripts(t *testing.T, dir string) {
+	testscript.Run(t, testscript.Params{
+		Dir: dir,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			env.Setenv("GLASSBOX_STATE_DIR", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("GLASSBOX_RUNSC", os.Getenv("GLASSBOX_RUNSC"))
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
+			env.Setenv("USER", "tester")
+			env.Setenv("TZ", "UTC")
+			return nil
+		},
+	})
+}

@@ -1,0 +1,107 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+const maxReaders = 4
+
+// reader returns the pool of reading connections, or nil while there is
+// nothing to read.
+func (s *Store) reader() (*sql.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, errClosed()
+	case s.readers != nil:
+		return s.readers, nil
+	case s.opts.ReadOnly:
+		return nil, nil
+	}
+	size, err := inspect(s.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && size == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, s.fault("open history", err)
+	}
+	db, err := s.openReaders(s.path, "query_only(1)")
+	if err != nil {
+		return nil, s.fault("open history", err)
+	}
+	s.readers = db
+	return db, nil
+}
+
+// openReaders opens the file for reading. It returns nil if the file holds no
+// history yet.
+func (s *Store) openReaders(path string, pragmas ...string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", s.dsn(path, pragmas...))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(maxReaders)
+	db.SetMaxIdleConns(maxReaders)
+	ctx := context.Background()
+	found, err := hasSchema(ctx, db, s.path)
+	if err == nil {
+		err = checkPages(ctx, db, path)
+	}
+	if err == nil && found {
+		var meta map[string]string
+		if meta, err = readMeta(ctx, db); err == nil {
+			err = s.opts.checkIdentity(meta, s.path)
+		}
+	}
+	if err != nil || !found {
+		_ = db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// read runs do in a short transaction. Of a history that is not there yet
+// nothing is read, and do is not called.
+func (s *Store) read(ctx context.Context, op string, do func(*sql.Tx) error) error {
+	if ctx.Err() != nil {
+		return sandbox.FromContext(ctx, op)
+	}
+	db, err := s.reader()
+	if err != nil || db == nil {
+		return err
+	}
+	if err = s.transaction(ctx, db, do); err != nil && ctx.Err() != nil {
+		return sandbox.FromContext(ctx, op)
+	}
+	return s.fault(op, err)
+}
+
+func (s *Store) transaction(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if s.opts.ReadOnly {
+		if err := limitValues(c); err != nil {
+			return err
+		}
+	}
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	tx, err := c.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	err = do(tx)
+	if end := tx.Rollback(); err == nil && !errors.Is(end, sql.ErrTxDone) {
+		err = end
+	}
+	return err
+}
