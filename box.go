@@ -102,7 +102,7 @@ func (b *Sandbox) Close(ctx context.Context) error {
 		defer cancel()
 		b.err = b.session.Close(ctx)
 		if b.created && b.service.opts.Cleanup == OnClose {
-			err := b.service.provider.Delete(ctx, b.info.ID)
+			err := b.service.delete(ctx, b.info.ID)
 			if !errors.Is(err, sandbox.ErrNotFound) { // it may have expired
 				b.err = errors.Join(b.err, err)
 			}

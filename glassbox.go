@@ -129,7 +129,7 @@ func Create(ctx context.Context, url string, o *Options) (*Sandbox, error) {
 	if err := opensandbox.ValidateSpec(spec); err != nil {
 		return nil, errors.Join(err, s.provider.Close())
 	}
-	entry, err := s.outbox.begin(ctx, s.opts, spec)
+	entry, err := s.outbox.begin(ctx, s.opts.Source, history.SandboxCreate, "", createRequest(spec))
 	if err != nil {
 		return nil, errors.Join(err, s.provider.Close())
 	}
@@ -200,8 +200,17 @@ func Delete(ctx context.Context, url, id string, o *Options) error {
 	if err != nil {
 		return err
 	}
-	defer s.provider.Close()
-	return s.provider.Delete(ctx, id)
+	return errors.Join(s.delete(ctx, id), s.provider.Close())
+}
+
+// delete deletes a sandbox and records that.
+func (s *service) delete(ctx context.Context, id string) error {
+	entry, err := s.outbox.begin(ctx, s.opts.Source, history.SandboxDelete, id, history.EncodeRequest(map[string]any{"sandbox_id": id}))
+	if err != nil {
+		return err
+	}
+	err = s.provider.Delete(ctx, id)
+	return errors.Join(err, entry.deleted(err))
 }
 
 // service is a connection to an OpenSandbox service.

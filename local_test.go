@@ -125,12 +125,12 @@ func TestFailedCreateIsRecorded(t *testing.T) {
 	if !errors.Is(err, sandbox.ErrNotFound) || sandbox.CodeOf(err) != sandbox.CodeImageNotFound || !strings.Contains(err.Error(), "no-such-image") {
 		t.Errorf("got %v, want that the image is not there, by its name", err)
 	}
-	pending, err := glassbox.Pending("")
+	pending, err := glassbox.ListPending("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, op := range pending {
-		if op.Status == sandbox.Unsuccessful && strings.Contains(string(op.Request), "no-such-image") {
+	for _, p := range pending {
+		if op := p.Operation; op.Status == sandbox.Unsuccessful && strings.Contains(string(op.Request), "no-such-image") {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -16,23 +17,33 @@ import (
 )
 
 // outbox keeps the records of what happens while there is no recorder: the
-// creation of a sandbox. A record is a file, written whole before and after
-// the act, and goes into the sandbox's own history as soon as there is one. A
-// creation that failed has no history to go to: its record stays here.
+// creation of a sandbox, and its end. A record is a file, written whole before
+// and after the act. That of a creation goes into the sandbox's own history as
+// soon as there is one; that of a creation that failed, or of an end, has no
+// history to go to and stays here for its retention.
 type outbox struct{ dir string }
+
+// Pending is a record that stands in no sandbox's own history.
+type Pending struct {
+	Sandbox   string     `json:"sandbox_id,omitempty"` // empty: none was made
+	Operation *Operation `json:"operation"`
+}
+
+// outboxRetention is that of a deleted sandbox's history on the local runtime.
+const outboxRetention = 7 * 24 * time.Hour
 
 // entry is one record in the outbox.
 type entry struct {
-	file    string
-	Sandbox string             `json:"sandbox,omitempty"` // whose history it is for
-	PID     int                `json:"pid"`               // of who writes it
-	Op      *history.Operation `json:"operation"`
+	Pending
+	file string
+	PID  int `json:"pid"` // of who writes it
 }
 
-func (o *outbox) begin(ctx context.Context, opts *Options, spec *sandbox.Spec) (*entry, error) {
+// begin writes the record of an act that starts now.
+func (o *outbox) begin(ctx context.Context, source, opType, sandboxID string, request json.RawMessage) (*entry, error) {
 	op := &history.Operation{
-		ID: id.New(), Type: history.SandboxCreate, Status: sandbox.Started, Actor: history.ActorFrom(ctx),
-		Source: opts.Source, StartedAt: time.Now(), Request: createRequest(spec),
+		ID: id.New(), Type: opType, Status: sandbox.Started, Actor: history.ActorFrom(ctx),
+		Source: source, StartedAt: time.Now(), Request: request,
 	}
 	if op.Source == "" {
 		op.Source = history.SourceSDK
@@ -40,7 +51,7 @@ func (o *outbox) begin(ctx context.Context, opts *Options, spec *sandbox.Spec) (
 	if err := op.Actor.Validate(); err != nil {
 		return nil, err
 	}
-	e := &entry{file: filepath.Join(o.dir, op.ID+".json"), PID: os.Getpid(), Op: op}
+	e := &entry{Pending: Pending{sandboxID, op}, file: filepath.Join(o.dir, op.ID+".json"), PID: os.Getpid()}
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return nil, outboxError(err)
 	}
@@ -93,17 +104,26 @@ func (e *entry) done(ctx context.Context, box *Sandbox) error {
 	return e.deliver(ctx, box)
 }
 
+// deleted records the end of a sandbox, or that it could not be deleted.
+func (e *entry) deleted(err error) error {
+	if err != nil {
+		return e.failed(err)
+	}
+	e.end(sandbox.Succeeded, map[string]any{"sandbox_id": e.Sandbox})
+	return e.save()
+}
+
 func (e *entry) end(status sandbox.Status, result map[string]any) {
-	e.Op.Status, e.Op.CompletedAt, e.Op.Result = status, time.Now(), history.Encode(result)
-	e.Op.Duration = max(e.Op.CompletedAt.Sub(e.Op.StartedAt), 0)
-	e.Op.DurationMS = e.Op.Duration.Milliseconds()
+	e.Operation.Status, e.Operation.CompletedAt, e.Operation.Result = status, time.Now(), history.Encode(result)
+	e.Operation.Duration = max(e.Operation.CompletedAt.Sub(e.Operation.StartedAt), 0)
+	e.Operation.DurationMS = e.Operation.Duration.Milliseconds()
 }
 
 func (e *entry) deliver(ctx context.Context, box *Sandbox) error {
 	if box.service.opts.History == NoHistory {
 		return os.Remove(e.file)
 	}
-	err := box.History().Import(ctx, e.Op)
+	err := box.History().Import(ctx, e.Operation)
 	if errors.Is(err, sandbox.ErrUnsupported) { // made with its history off
 		err = nil
 	}
@@ -148,7 +168,7 @@ func (o *outbox) deliver(ctx context.Context, box *Sandbox) error {
 		return err
 	}
 	for _, e := range entries {
-		if e.Sandbox == box.ID() && history.Final(e.Op.Status) {
+		if e.Sandbox == box.ID() && history.Final(e.Operation.Status) { // a deletion that failed, too
 			if err := e.deliver(ctx, box); err != nil {
 				return err
 			}
@@ -179,18 +199,23 @@ func (o *outbox) load() ([]*entry, error) {
 		if err == nil {
 			err = json.Unmarshal(text, e)
 		}
-		if err != nil || e.Op == nil {
+		if err != nil || e.Operation == nil {
 			return nil, outboxError(errors.Join(errors.New("the record in "+e.file+" cannot be read"), err))
+		}
+		if op := e.Operation; time.Since(op.StartedAt) > outboxRetention {
+			if err := os.Remove(e.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, outboxError(err)
+			}
+			continue
 		}
 		list = append(list, e)
 	}
 	return list, nil
 }
 
-// Pending returns the records of sandboxes that were asked for from this
-// machine and have no history of their own: creations that failed, oldest
-// first.
-func Pending(stateDir string) ([]*Operation, error) {
+// ListPending returns what was done from this machine and stands in no
+// sandbox's own history, oldest first. An act whose program died is unknown.
+func ListPending(stateDir string) ([]Pending, error) {
 	dir, err := StateDir(stateDir)
 	if err != nil {
 		return nil, err
@@ -199,13 +224,22 @@ func Pending(stateDir string) ([]*Operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []*Operation
+	var list []Pending
 	for _, e := range entries {
-		if e.Sandbox == "" {
-			list = append(list, e.Op)
+		op := e.Operation
+		if op.Status == sandbox.Started && !alive(e.PID) {
+			op.Status = sandbox.Lost
+			op.Result = history.Encode(map[string]any{"reason": "the program that did this died before it saw the outcome"})
 		}
+		list = append(list, e.Pending)
 	}
 	return list, nil
+}
+
+// alive reports whether a process of this number runs.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 func outboxError(err error) error {

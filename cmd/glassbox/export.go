@@ -67,7 +67,7 @@ func (a *app) export(ctx context.Context, h *opened, filter history.Filter, list
 	if err := write(before); err != nil {
 		return err
 	}
-	err := operations(ctx, h, filter, func(op *history.Operation) error {
+	err := h.operations(ctx, filter, func(op *history.Operation) error {
 		e := &exported{Operation: op, Sandbox: h.ref.ID}
 		if err := e.load(ctx, h); err != nil {
 			return err

@@ -64,18 +64,23 @@ func (a *app) localHistories(ctx context.Context) ([]*localruntime.History, erro
 type opened struct {
 	history.Reader
 	ref   *localruntime.History
+	after []*history.Operation // what followed, and stands in the outbox
 	close func() error
 }
 
 // open opens a history: of a sandbox that lives through its recorder, of one
 // that is gone from the file that it left.
 func (a *app) open(ctx context.Context, url string, ref *localruntime.History) (*opened, error) {
+	after, err := a.pending(ref.ID)
+	if err != nil {
+		return nil, err
+	}
 	if ref.Live {
 		box, err := glassbox.Connect(ctx, url, ref.ID, a.options())
 		if err != nil {
 			return nil, err
 		}
-		return &opened{box.History(), ref, func() error { return box.Close(context.WithoutCancel(ctx)) }}, nil
+		return &opened{box.History(), ref, after, func() error { return box.Close(context.WithoutCancel(ctx)) }}, nil
 	}
 	if ref.Dir == "" {
 		return nil, &sandbox.Error{
@@ -87,7 +92,7 @@ func (a *app) open(ctx context.Context, url string, ref *localruntime.History) (
 	if err != nil {
 		return nil, err
 	}
-	return &opened{store, ref, store.Close}, nil
+	return &opened{store, ref, after, store.Close}, nil
 }
 
 // choose opens the history that is meant: of the sandbox that word names, or
@@ -133,7 +138,7 @@ func (a *app) findOperation(ctx context.Context, url string, list []*localruntim
 			faults = errors.Join(faults, err)
 			continue
 		}
-		op, err := h.Get(ctx, opID)
+		op, err := h.find(ctx, opID)
 		if err == nil {
 			return h, op, nil
 		}
@@ -147,12 +152,42 @@ func (a *app) findOperation(ctx context.Context, url string, list []*localruntim
 	}, faults)
 }
 
+// pending returns what the outbox of this machine holds of a sandbox, or for
+// an empty id of creations that made none.
+func (a *app) pending(sandboxID string) ([]*history.Operation, error) {
+	list, err := glassbox.ListPending(a.settings.stateDir)
+	if err != nil {
+		return nil, err
+	}
+	var ops []*history.Operation
+	for _, p := range list {
+		if p.Sandbox == sandboxID {
+			ops = append(ops, p.Operation)
+		}
+	}
+	return ops, nil
+}
+
+func (h *opened) find(ctx context.Context, opID string) (*history.Operation, error) {
+	for _, op := range h.after {
+		if op.ID == opID {
+			return op, nil
+		}
+	}
+	return h.Get(ctx, opID)
+}
+
 // operations returns every operation that a filter picks, oldest first, page
-// by page.
-func operations(ctx context.Context, h history.Reader, filter history.Filter, each func(*history.Operation) error) error {
-	left := filter.Limit
-	if left > 0 { // the newest of them
-		return newest(ctx, h, filter, each)
+// by page; with a limit, the newest of them.
+func (h *opened) operations(ctx context.Context, filter history.Filter, each func(*history.Operation) error) error {
+	var after []*history.Operation
+	for _, op := range h.after {
+		if filter.Match(op) {
+			after = append(after, op)
+		}
+	}
+	if filter.Limit > 0 {
+		return h.newest(ctx, filter, after, each)
 	}
 	for {
 		page, err := h.List(ctx, &filter)
@@ -166,18 +201,27 @@ func operations(ctx context.Context, h history.Reader, filter history.Filter, ea
 			filter.After = op.Seq
 		}
 		if !page.More || len(page.Operations) == 0 {
-			return nil
+			break
 		}
 	}
+	for _, op := range after {
+		if err := each(op); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func newest(ctx context.Context, h history.Reader, filter history.Filter, each func(*history.Operation) error) error {
-	filter.Newest = true
-	var list []*history.Operation
-	for left := filter.Limit; left > 0; left = filter.Limit - len(list) {
-		part := filter
-		part.Limit = min(left, 1000)
-		page, err := h.List(ctx, &part)
+const maxPage = 1000
+
+func (h *opened) newest(ctx context.Context, filter history.Filter, after []*history.Operation, each func(*history.Operation) error) error {
+	list := slices.Clone(after)
+	slices.Reverse(list)
+	limit := filter.Limit
+	list = list[:min(limit, len(list))]
+	for filter.Newest = true; len(list) < limit; {
+		filter.Limit = min(limit-len(list), maxPage)
+		page, err := h.List(ctx, &filter)
 		if err != nil {
 			return err
 		}

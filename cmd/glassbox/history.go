@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/glassboxhq/glassbox"
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -35,7 +34,7 @@ func (a *app) historyList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			failed, err := glassbox.Pending(a.settings.stateDir)
+			failed, err := a.pending("")
 			if err != nil {
 				return err
 			}

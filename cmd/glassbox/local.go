@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/glassboxhq/glassbox"
@@ -86,14 +87,23 @@ func (a *app) own(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	seen := newConnections(opts.Logger)
+	opts.OnConnect = seen.note
 	rt, err := localruntime.New(opts)
 	if err != nil {
 		return err
 	}
+	seen.rt = rt
 	// It ends by close, after what this process did has been cleaned up.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	o := &owner{rt: rt, stop: stop, ended: make(chan struct{})}
-	go func() { defer close(o.ended); o.err = rt.Run(running) }()
+	go func() {
+		defer close(o.ended)
+		var recording sync.WaitGroup
+		recording.Go(func() { seen.run(running) })
+		o.err = rt.Run(running)
+		recording.Wait()
+	}()
 	if _, err := rt.List(ctx); err != nil { // waits until it serves
 		return errors.Join(err, o.close(ctx))
 	}

@@ -21,7 +21,7 @@ func count(n int64) string { return strconv.FormatInt(n, 10) }
 func (a *app) showTimeline(ctx context.Context, h *opened, filter history.Filter) error {
 	if a.flags.output != "table" {
 		list := []*history.Operation{}
-		err := operations(ctx, h, filter, func(op *history.Operation) error { list = append(list, op); return nil })
+		err := h.operations(ctx, filter, func(op *history.Operation) error { list = append(list, op); return nil })
 		if err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ func (a *app) showTimeline(ctx context.Context, h *opened, filter history.Filter
 	}
 	fmt.Fprintf(a.out, "sandbox %s  %s  %s\n", h.ref.ID, plain(h.ref.Name), strings.ToLower(string(h.ref.State)))
 	none := true
-	err := operations(ctx, h, filter, func(op *history.Operation) error {
+	err := h.operations(ctx, filter, func(op *history.Operation) error {
 		none = false
 		return a.showEntry(ctx, h, op)
 	})

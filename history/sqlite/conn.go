@@ -127,7 +127,7 @@ func (c *conn) useLog(ctx context.Context, patience time.Duration) error {
 // Of several processes that do so at once, the first makes it and the others
 // find it.
 func (s *Store) prepare(ctx context.Context, c *conn) error {
-	if err := c.begin(ctx); err != nil {
+	if err := c.begin(); err != nil {
 		return err
 	}
 	err := s.prepareLocked(ctx, c)
@@ -205,16 +205,7 @@ func (c *conn) row(query string, args []any, dest ...any) error {
 	return c.stmts[query].QueryRowContext(context.Background(), args...).Scan(dest...)
 }
 
-// begin takes the write lock, and waits for it no longer than ctx.
-func (c *conn) begin(ctx context.Context) error {
-	const query = `begin immediate`
-	if err := c.prepare(query); err != nil {
-		return err
-	}
-	_, err := c.stmts[query].ExecContext(ctx)
-	return err
-}
-
+func (c *conn) begin() error  { return c.exec(`begin immediate`) }
 func (c *conn) commit() error { return c.exec(`commit`) }
 
 // rollback ends the transaction if SQLite has not already done so.

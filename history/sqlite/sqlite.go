@@ -20,7 +20,6 @@ import (
 	"encoding/hex"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -76,7 +75,6 @@ type Store struct {
 	jobs    chan *job
 	closing chan struct{}
 	writing sync.WaitGroup
-	callers atomic.Int32 // that wait for a record to be committed
 	feed    notifier
 
 	// gate is held for reading while a read transaction is open, so that the
@@ -84,7 +82,7 @@ type Store struct {
 	gate sync.RWMutex
 
 	mu      sync.Mutex
-	writer  *writer // nil until the first record
+	started bool    // the writer runs
 	closed  bool    // Close was called
 	readers *sql.DB // nil until the file is there
 	remove  func()  // removes the private copy

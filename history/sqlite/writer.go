@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"runtime"
-	"sync"
 
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -27,15 +26,9 @@ type job struct {
 	done chan error
 }
 
-// writer has the one connection that writes. What has its turn may use it:
-// most often the writer's goroutine, which commits together what many callers
-// ask for. A caller who is alone takes the turn itself, since the way to
-// another goroutine and back costs about as much as a small commit.
+// writer is the one goroutine that writes.
 type writer struct {
 	s     *Store
-	turn  sync.Mutex    // held by who uses what follows
-	long  chan struct{} // a caller leaves the log to the goroutine
-	ended bool
 	conn  *conn // nil: to be opened
 	batch []*job
 
@@ -55,15 +48,10 @@ func (s *Store) submit(ctx context.Context, op string, size int, do func(*writer
 	if s.opts.ReadOnly {
 		return &sandbox.Error{Op: op, Code: sandbox.CodeHistoryReadOnly, Message: s.path + " was opened for reading only"}
 	}
-	w, err := s.start()
-	if err != nil {
+	if err := s.start(); err != nil {
 		return err
 	}
 	j := &job{op: op, size: size, do: do, done: make(chan error, 1)}
-	defer s.callers.Add(-1)
-	if s.callers.Add(1) == 1 && w.turn.TryLock() {
-		return w.workFor(ctx, j)
-	}
 	select {
 	case s.jobs <- j:
 	case <-s.closing:
@@ -80,66 +68,37 @@ func (s *Store) submit(ctx context.Context, op string, size int, do func(*writer
 }
 
 // start starts the writer at the first record.
-func (s *Store) start() (*writer, error) {
+func (s *Store) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, errClosed()
+		return errClosed()
 	}
-	if s.writer == nil {
-		s.writer = &writer{s: s, long: make(chan struct{}, 1), running: map[string]*running{}}
-		s.writing.Go(s.writer.run)
+	if !s.started {
+		s.started = true
+		w := &writer{s: s, running: map[string]*running{}}
+		s.writing.Go(w.run)
 	}
-	return s.writer, nil
+	return nil
 }
 
 func (w *writer) run() {
+	defer func() {
+		if w.conn != nil {
+			w.conn.close()
+		}
+	}()
 	for {
 		select {
 		case j := <-w.s.jobs:
-			w.turn.Lock()
 			w.collect(j)
-			w.work(context.Background())
+			w.work()
 			w.checkpoint()
 			w.s.opts.phase("idle")
-			w.turn.Unlock()
-		case <-w.long:
-			w.turn.Lock()
-			w.checkpoint()
-			w.s.opts.phase("idle")
-			w.turn.Unlock()
 		case <-w.s.closing:
-			w.turn.Lock()
-			defer w.turn.Unlock()
-			if w.ended = true; w.conn != nil {
-				w.conn.close()
-			}
 			return
 		}
 	}
-}
-
-// workFor commits one record for a caller who has the turn. If ctx ends while
-// another process holds the lock, nothing is committed.
-func (w *writer) workFor(ctx context.Context, j *job) error {
-	defer w.turn.Unlock()
-	if w.ended {
-		return errClosed()
-	}
-	w.batch = append(w.batch[:0], j)
-	w.work(ctx)
-	if w.pages >= w.s.opts.checkpointPages {
-		select {
-		case w.long <- struct{}{}:
-		default:
-		}
-	}
-	w.s.opts.phase("idle")
-	err := <-j.done
-	if err != nil && ctx.Err() != nil {
-		return sandbox.FromContext(ctx, j.op)
-	}
-	return err
 }
 
 // collect takes what is asked for at this moment. Callers that were answered
@@ -162,10 +121,10 @@ func (w *writer) collect(first *job) {
 
 // work commits the batch and answers its callers. If it cannot be committed
 // as a whole, each record is tried by itself: one that fails harms no other.
-func (w *writer) work(ctx context.Context) {
+func (w *writer) work() {
 	err := w.open()
 	if err == nil {
-		err = w.transact(ctx, w.batch)
+		err = w.transact(w.batch)
 		if err != nil && len(w.batch) > 1 && !busy(err) {
 			for _, j := range w.batch {
 				w.workAlone(j)
@@ -188,7 +147,7 @@ func (w *writer) work(ctx context.Context) {
 func (w *writer) workAlone(j *job) {
 	err := w.open()
 	if err == nil {
-		err = w.transact(context.Background(), []*job{j}) // sets j.err if the record is refused
+		err = w.transact([]*job{j}) // sets j.err if the record is refused
 	}
 	if err != nil {
 		j.err = err
@@ -219,9 +178,9 @@ func (w *writer) open() error {
 
 // transact runs jobs in one transaction. An error means that nothing of them
 // was committed.
-func (w *writer) transact(ctx context.Context, jobs []*job) error {
+func (w *writer) transact(jobs []*job) error {
 	w.s.opts.phase("write")
-	err := w.conn.begin(ctx)
+	err := w.conn.begin()
 	if err == nil {
 		for _, j := range jobs {
 			j.err = j.do(w)
@@ -249,8 +208,7 @@ func (w *writer) abandon(err error) {
 	w.running = map[string]*running{}
 	w.changed = false
 	switch code := w.s.cause(err); code {
-	case sandbox.CodeHistoryLocked, sandbox.CodeHistoryExhausted, sandbox.CodeTooLarge,
-		sandbox.CodeCancelled, sandbox.CodeTimeout:
+	case sandbox.CodeHistoryLocked, sandbox.CodeHistoryExhausted, sandbox.CodeTooLarge:
 		return
 	case sandbox.CodeHistoryCorrupt:
 		w.suspect = true

@@ -9,6 +9,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -60,7 +61,7 @@ func Run(ctx context.Context, p *Probes) []Check {
 		if !c.OK && c.Severity == Required {
 			return append(checks, Check{
 				Name: "start", Severity: Required,
-				Text: "no sandbox was started: " + c.Name + " is missing",
+				Text: "no sandbox was started, for what is said of " + c.Name + " above",
 				Fix:  c.Fix,
 			})
 		}
@@ -127,7 +128,7 @@ func (p *Probes) runsc(ctx context.Context) Check {
 	version, err := p.Runsc(ctx)
 	c := Check{Name: "runsc", OK: err == nil, Severity: Required, Text: version}
 	if err != nil {
-		c.Text = fmt.Sprintf("gVisor's runsc does not start (%v)", err)
+		c.Text = notStarted("gVisor's runsc", err)
 		c.Fix = "make build"
 	}
 	return c
@@ -137,17 +138,27 @@ func (p *Probes) recorder(ctx context.Context) Check {
 	version, err := p.Recorder(ctx)
 	c := Check{Name: "recorder", OK: err == nil, Severity: Required, Text: version}
 	if err != nil {
-		c.Text = fmt.Sprintf("the recorder's binary does not start (%v)", err)
+		c.Text = notStarted("the recorder's binary", err)
 		c.Fix = "make build"
 	}
 	return c
+}
+
+// ErrNotFound says that there is no such program to start.
+var ErrNotFound = errors.New("not found")
+
+func notStarted(what string, err error) string {
+	if errors.Is(err, ErrNotFound) {
+		return what + " was not found"
+	}
+	return fmt.Sprintf("%s does not start (%v)", what, err)
 }
 
 func (p *Probes) memory(ctx context.Context) Check {
 	c := Check{Name: "memory limit", OK: true, Severity: Advised, Text: "memory and CPU limits are held by control groups"}
 	if err := p.Memory(ctx); err != nil {
 		c.OK = false
-		c.Text = fmt.Sprintf("memory limits are not held: no control group can be made (%v); a sandbox can use up the machine's memory", err)
+		c.Text = fmt.Sprintf("%v; a sandbox can use up the machine's memory", err)
 		c.Fix = "run as root on a system that mounts /sys/fs/cgroup with the memory controller"
 	}
 	return c

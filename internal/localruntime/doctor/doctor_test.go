@@ -122,23 +122,25 @@ func TestSick(t *testing.T) {
 		},
 		{
 			"no runsc", func(p *doctor.Probes) {
-				p.Runsc = func(context.Context) (string, error) { return "", errors.New("it was not found") }
+				p.Runsc = func(context.Context) (string, error) { return "", doctor.ErrNotFound }
 			},
-			doctor.Check{Name: "runsc", Severity: doctor.Required, Fix: "make build", Text: "gVisor's runsc does not start (it was not found)"},
+			doctor.Check{Name: "runsc", Severity: doctor.Required, Fix: "make build", Text: "gVisor's runsc was not found"},
 			false,
 		},
 		{
 			"no recorder", func(p *doctor.Probes) {
-				p.Recorder = func(context.Context) (string, error) { return "", errors.New("it was not found") }
+				p.Recorder = func(context.Context) (string, error) { return "", bad }
 			},
-			doctor.Check{Name: "recorder", Severity: doctor.Required, Fix: "make build", Text: "the recorder's binary does not start (it was not found)"},
+			doctor.Check{Name: "recorder", Severity: doctor.Required, Fix: "make build", Text: "the recorder's binary does not start (EPERM)"},
 			false,
 		},
 		{
-			"no control groups", func(p *doctor.Probes) { p.Memory = func(context.Context) error { return bad } },
+			"no control groups", func(p *doctor.Probes) {
+				p.Memory = func(context.Context) error { return errors.New("the memory limit is not held: EPERM") }
+			},
 			doctor.Check{
 				Name: "memory limit", Severity: doctor.Advised, Fix: "run as root on a system that mounts /sys/fs/cgroup with the memory controller",
-				Text: "memory limits are not held: no control group can be made (EPERM); a sandbox can use up the machine's memory",
+				Text: "the memory limit is not held: EPERM; a sandbox can use up the machine's memory",
 			},
 			true,
 		},

@@ -45,7 +45,7 @@ func Machine(opts *Options) *Probes {
 
 func version(ctx context.Context, program, arg string) (string, error) {
 	if program == "" {
-		return "", errors.New("it was not found")
+		return "", ErrNotFound
 	}
 	out, err := exec.CommandContext(ctx, program, arg).CombinedOutput()
 	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
