@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/sockets"
@@ -46,8 +47,11 @@ func dial(ctx context.Context, url string, o *Options) (*service, error) {
 	case loopback && err == nil && portOf(state.Listen) == port:
 		s.local = true
 	}
-	if s.local {
+	switch {
+	case s.local:
 		p.Transport, p.Key = stateTransport(opts.StateDir), ""
+	case loopback && p.Key == "" && sockets.OurListener(port):
+		p.Key = generatedKey(opts.StateDir)
 	}
 	s.provider, err = opensandbox.New(url, p)
 	return s, err
@@ -77,6 +81,15 @@ func (s *service) open(ctx context.Context, e *opensandbox.Endpoint) (sandbox.Se
 		}
 	}
 	return session, nil
+}
+
+// generatedKey is the key that glassbox serve has made for this user.
+func generatedKey(stateDir string) opensandbox.Secret {
+	text, err := os.ReadFile(filepath.Join(stateDir, "api_key"))
+	if err != nil {
+		return "" // there is none; the service tells if it needs one
+	}
+	return opensandbox.Secret(strings.TrimSpace(string(text)))
 }
 
 func key(given opensandbox.Secret) opensandbox.Secret {

@@ -281,7 +281,7 @@ func TestPlantedLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := options(t, state)
-	opts.Retention = time.Millisecond
+	opts.Retention = time.Nanosecond
 	rt := startRuntime(t, opts)
 	info := create(t, rt, nil)
 	dir := filepath.Join(state, "sandboxes", info.ID)
