@@ -48,7 +48,8 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	var store history.Store // stays a nil interface when the history is off
 	if !boot.HistoryOff {
 		if store, err = openHistory(boot); err != nil {
-			return err
+			logger.ErrorContext(ctx, "the history cannot be opened", "error", err)
+			store = history.Broken(err) // every operation tells
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
 	}
@@ -103,7 +104,7 @@ func serveDoors(ctx context.Context, boot *wire.Boot, server *recorder.Server, l
 	return err
 }
 
-func openHistory(boot *wire.Boot) (*sqlite.Store, error) {
+func openHistory(boot *wire.Boot) (history.Store, error) {
 	return sqlite.Open(filepath.Join(boot.HistoryDir, "history.sqlite3"), &sqlite.Options{
 		SandboxID: boot.SandboxID, InstanceID: boot.InstanceID, SandboxName: boot.Name,
 		Metadata: boot.Metadata, SDKVersion: "glassbox/" + version.String(),

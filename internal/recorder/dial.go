@@ -57,7 +57,8 @@ func newServer(handler http.Handler) *http.Server {
 // serveConn serves one connection until it ends.
 func serveConn(ctx context.Context, conn net.Conn, handler http.Handler) {
 	l := &single{conn: make(chan net.Conn, 1), gone: make(chan struct{}), addr: conn.LocalAddr()}
-	l.conn <- &tellingConn{Conn: conn, closed: sync.OnceFunc(func() { close(l.gone) })}
+	l.end = sync.OnceFunc(func() { close(l.gone) })
+	l.conn <- &tellingConn{Conn: conn, closed: l.end}
 	srv := newServer(handler)
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
@@ -70,6 +71,7 @@ func serveConn(ctx context.Context, conn net.Conn, handler http.Handler) {
 type single struct {
 	conn chan net.Conn
 	gone chan struct{}
+	end  func() // closes gone
 	addr net.Addr
 }
 
@@ -84,7 +86,11 @@ func (l *single) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *single) Close() error   { return nil }
+func (l *single) Close() error {
+	l.end()
+	return nil
+}
+
 func (l *single) Addr() net.Addr { return l.addr }
 
 type tellingConn struct {

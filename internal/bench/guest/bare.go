@@ -47,7 +47,7 @@ func (b *bare) exec(query string, args ...any) error {
 	st := b.stmts[query]
 	if st == nil {
 		var err error
-		if st, err = b.conn.PrepareContext(ctx, query); err != nil { //nolint:sqlclosecheck // kept until close
+		if st, err = b.conn.PrepareContext(ctx, query); err != nil {
 			return fmt.Errorf("%s: %w", query, err)
 		}
 		b.stmts[query] = st

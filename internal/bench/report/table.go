@@ -41,9 +41,13 @@ func (r *Report) Markdown() string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n",
 			cell(row.Measure), cell(strings.Join(parts, "; ")), row.ratio(), row.budget(), row.Verdict)
 	}
-	b.WriteString("\n" + r.where() + "\n")
+	b.WriteString("\n" + howJudged + "\n" + r.where() + "\n")
 	return b.String()
 }
+
+const howJudged = `A ratio is that of the medians of two arms that took turns in one run, with its 95 % bootstrap interval. It is *over* when
+the whole interval is, and *over?* when its value is and a part of the interval is not; only *over* fails ` + "`make bench`" + `. Rows
+with a number instead of a ratio depend on the machine and fail nothing.`
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 

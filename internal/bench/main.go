@@ -1,0 +1,156 @@
+// Command bench measures what the budgets are about, on a real sandbox of the
+// local runtime, and writes docs/bench.json.
+//
+//	go run ./internal/bench               all rows; exits 1 when a ratio is over its budget
+//	go run ./internal/bench -short        fewer rounds, to see that it works
+//	go run ./internal/bench -only exec    one row, or those that begin so
+//
+// Both arms of a row take turns in one run, in an order drawn from a seed that
+// is printed, so that what disturbs the machine disturbs both. How a verdict is
+// taken stands in the package report.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/bench/report"
+)
+
+const reportFile = "docs/bench.json"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the command line says.
+type options struct {
+	short bool
+	only  string
+	out   string
+	seed  uint64
+}
+
+func parse(args []string) (*options, error) {
+	o := &options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.BoolVar(&o.short, "short", false, "fewer rounds")
+	flags.StringVar(&o.only, "only", "", "measure only the rows whose names begin so")
+	flags.StringVar(&o.out, "out", "", "file to write; a full run writes "+reportFile)
+	flags.Uint64Var(&o.seed, "seed", 0, "of the order of the arms; 0: a new one")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if o.out == "" && !o.short && o.only == "" {
+		o.out = reportFile
+	}
+	if o.seed == 0 {
+		o.seed = rand.Uint64()
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	list := measurements(o.only)
+	if len(list) == 0 {
+		return fmt.Errorf("no row begins with %q; there are %s", o.only, strings.Join(names(), ", "))
+	}
+	if os.Getenv("GLASSBOX_NO_ISOLATION") != "" {
+		return errors.New("not run: the rows compare with what runs in a sandbox, which needs gVisor")
+	}
+	r := &report.Report{Machine: machine(ctx), Date: time.Now().UTC().Truncate(time.Second), Commit: commit(ctx), Seed: o.seed, Short: o.short}
+	fmt.Fprintf(progress, "seed %d\n", o.seed)
+	b := &bench{rng: rand.New(rand.NewPCG(o.seed, 0)), seed: o.seed, short: o.short}
+	if b.server, err = startServer(ctx, progress); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.server.stop()) }()
+	for _, m := range list {
+		began := time.Now()
+		row, err := m.run(b, ctx)
+		if err != nil {
+			return fmt.Errorf("row %s: %w", m.name, err)
+		}
+		row.Name = m.name
+		row.Judge()
+		r.Rows = append(r.Rows, row)
+		fmt.Fprintf(progress, "%s: %.1f s\n", m.name, time.Since(began).Seconds())
+	}
+	if err := r.Print(out); err != nil {
+		return err
+	}
+	if o.out != "" {
+		if err := r.Write(o.out); err != nil {
+			return err
+		}
+	}
+	var over []string
+	for _, row := range r.Failed() {
+		over = append(over, row.Name)
+	}
+	if len(over) > 0 {
+		return fmt.Errorf("over budget, with the whole interval: %s", strings.Join(over, ", "))
+	}
+	return nil
+}
+
+// measurement is one row, and how it is found.
+type measurement struct {
+	name string
+	run  func(*bench, context.Context) (*report.Row, error)
+}
+
+var all = []measurement{
+	{"true", (*bench).recordedTrue},
+	{"true-args", (*bench).recordedArgs},
+	{"output-10k", (*bench).recordedOutput},
+	{"exec", (*bench).againstExec},
+	{"lines-100k", (*bench).lines100k},
+	{"lines-5m", (*bench).lines5m},
+	{"gibibyte", (*bench).gibibyte},
+	{"begin", (*bench).begin},
+	{"append", (*bench).append},
+	{"create", (*bench).create},
+	{"parallel", (*bench).parallel},
+	{"memory", (*bench).memory},
+	{"size", (*bench).size},
+}
+
+func names() []string {
+	list := make([]string, 0, len(all))
+	for _, m := range all {
+		list = append(list, m.name)
+	}
+	return list
+}
+
+func measurements(only string) []measurement {
+	var list []measurement
+	for _, m := range all {
+		if m.name == only {
+			return []measurement{m}
+		}
+		if strings.HasPrefix(m.name, only) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
