@@ -9,20 +9,35 @@ import (
 // Match reports whether the filter picks an operation, by all that stands in
 // it: Text is not looked for in output, and the cursors do not count.
 func (f *Filter) Match(op *Operation) bool {
-	in := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
-	is := func(want, value string) bool { return want == "" || want == value }
-	switch {
-	case !in(f.Types, op.Type), !in(f.Sources, op.Source):
-	case len(f.Statuses) > 0 && !slices.Contains(f.Statuses, op.Status):
-	case !is(f.ActorType, op.Actor.Type), !is(f.ActorID, op.Actor.ID), !is(f.Thread, op.Actor.Thread):
-	case !is(f.Run, op.Actor.Run), !is(f.Correlation, op.Actor.Correlation):
-	case !f.Since.IsZero() && op.StartedAt.Before(f.Since), !f.Until.IsZero() && !op.StartedAt.Before(f.Until):
-	case f.Path != "" && !op.below(f.Path):
-	case f.ExitCode != nil && (op.Command == nil || op.Command.ExitCode == nil || *op.Command.ExitCode != *f.ExitCode):
-	default:
-		return f.Text == "" || op.holds(f.Text)
+	return f.matchActor(op) && f.matchTime(op) &&
+		among(f.Types, op.Type) && among(f.Sources, op.Source) && among(f.Statuses, op.Status) &&
+		(f.Path == "" || op.below(f.Path)) &&
+		(f.ExitCode == nil || op.exited(*f.ExitCode)) &&
+		(f.Text == "" || op.holds(f.Text))
+}
+
+func (f *Filter) matchActor(op *Operation) bool {
+	for _, pair := range [][2]string{
+		{f.ActorType, op.Actor.Type},
+		{f.ActorID, op.Actor.ID},
+		{f.Thread, op.Actor.Thread},
+		{f.Run, op.Actor.Run},
+		{f.Correlation, op.Actor.Correlation},
+	} {
+		if pair[0] != "" && pair[0] != pair[1] {
+			return false
+		}
 	}
-	return false
+	return true
+}
+
+func (f *Filter) matchTime(op *Operation) bool {
+	return (f.Since.IsZero() || !op.StartedAt.Before(f.Since)) && (f.Until.IsZero() || op.StartedAt.Before(f.Until))
+}
+
+// among reports whether a list holds a value; an empty one holds every.
+func among[T comparable](list []T, value T) bool {
+	return len(list) == 0 || slices.Contains(list, value)
 }
 
 func (op *Operation) below(dir string) bool {
@@ -33,12 +48,11 @@ func (op *Operation) below(dir string) bool {
 	return op.File.Path == dir || strings.HasPrefix(op.File.Path, dir+"/")
 }
 
+func (op *Operation) exited(code int) bool {
+	return op.Command != nil && op.Command.ExitCode != nil && *op.Command.ExitCode == code
+}
+
 func (op *Operation) holds(text string) bool {
 	word := bytes.ToLower([]byte(text))
-	for _, field := range [][]byte{op.Request, op.Result} {
-		if bytes.Contains(bytes.ToLower(field), word) {
-			return true
-		}
-	}
-	return false
+	return bytes.Contains(bytes.ToLower(op.Request), word) || bytes.Contains(bytes.ToLower(op.Result), word)
 }

@@ -292,8 +292,10 @@ func TestTakeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A command and its grandchild, in a session of its own, lose their recorder.
-	op := &history.Operation{ID: id.New(), Type: history.CommandExecute, Status: sandbox.Started, StartedAt: time.Now(),
-		Request: history.EncodeRequest(map[string]any{}), Command: &history.Command{Line: "sleep", Recording: sandbox.RecordedWhole}}
+	op := &history.Operation{
+		ID: id.New(), Type: history.CommandExecute, Status: sandbox.Started, StartedAt: time.Now(),
+		Request: history.EncodeRequest(map[string]any{}), Command: &history.Command{Line: "sleep", Recording: sandbox.RecordedWhole},
+	}
 	if err := store.Begin(t.Context(), op); err != nil {
 		t.Fatal(err)
 	}

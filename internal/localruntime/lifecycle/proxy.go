@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -132,6 +133,8 @@ func (a *api) reverse(t *target, toRecorder bool) *httputil.ReverseProxy {
 			return nil
 		},
 		ErrorHandler: a.proxyFailed,
+		// A sandbox that ends in the middle of an answer is no fault of ours.
+		ErrorLog: slog.NewLogLogger(a.opts.Logger.Handler(), slog.LevelDebug),
 	}
 }
 
