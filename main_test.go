@@ -19,6 +19,7 @@ const serverURL = "http://localhost:7717"
 // server is what TestMain has started.
 type server struct {
 	bin, state string // folders
+	recorder   string // file
 	cmd        *exec.Cmd
 }
 
@@ -61,9 +62,15 @@ func testMain(m *testing.M) (code int, err error) {
 }
 
 func (s *server) build() error {
-	for name, env := range map[string]string{"glassbox": "CGO_ENABLED=1", "glassbox-recorder": "CGO_ENABLED=0"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(s.bin, name), "./cmd/"+name)
-		cmd.Env = append(os.Environ(), env)
+	s.recorder = os.Getenv("GLASSBOX_RECORDER") // make has built it
+	programs := []string{"glassbox"}
+	if s.recorder == "" {
+		s.recorder = filepath.Join(s.bin, "glassbox-recorder")
+		programs = append(programs, "glassbox-recorder")
+	}
+	for _, name := range programs {
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(s.bin, name), "./cmd/"+name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", name, err, out)
 		}
@@ -74,7 +81,7 @@ func (s *server) build() error {
 // command is a call of the program, with the test's state folder.
 func (s *server) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, "glassbox"), args...)
-	cmd.Env = append(os.Environ(), "GLASSBOX_RECORDER="+filepath.Join(s.bin, "glassbox-recorder"), "GLASSBOX_STATE_DIR="+s.state)
+	cmd.Env = append(os.Environ(), "GLASSBOX_RECORDER="+s.recorder, "GLASSBOX_STATE_DIR="+s.state)
 	return cmd
 }
 
@@ -119,7 +126,7 @@ func (s *server) stop() {
 func needLocal(t *testing.T) *server {
 	t.Helper()
 	if local == nil {
-		t.Skip("not run: needs gVisor")
+		t.Skip("needs gVisor")
 	}
 	return local
 }

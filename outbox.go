@@ -227,6 +227,7 @@ func ListPending(stateDir string) ([]Pending, error) {
 	var list []Pending
 	for _, e := range entries {
 		op := e.Operation
+		op.Duration = time.Duration(op.DurationMS) * time.Millisecond
 		if op.Status == sandbox.Started && !alive(e.PID) {
 			op.Status = sandbox.Lost
 			op.Result = history.Encode(map[string]any{"reason": "the program that did this died before it saw the outcome"})

@@ -29,9 +29,9 @@ func testMain(m *testing.M) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
-	for name, env := range map[string]string{"glassbox": "CGO_ENABLED=1", "glassbox-recorder": "CGO_ENABLED=0"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, name), "../"+name)
-		cmd.Env = append(os.Environ(), env)
+	for _, name := range []string{"glassbox", "glassbox-recorder"} {
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(bin, name), "../"+name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return 1, fmt.Errorf("build %s: %w\n%s", name, err, out)
 		}
@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) { scripts(t, "testdata/any") }
 
 func TestScriptsIsolated(t *testing.T) {
 	if os.Getenv("GLASSBOX_NO_ISOLATION") != "" {
-		t.Skip("not run: needs gVisor")
+		t.Skip("needs gVisor")
 	}
 	scripts(t, "testdata/gvisor")
 }

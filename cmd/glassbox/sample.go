@@ -35,7 +35,6 @@ if __name__ == "__main__":
 )
 
 func runSample(ctx context.Context, box *glassbox.Sandbox) error {
-	ctx = glassbox.WithActor(ctx, sampleActor())
 	for _, f := range [][2]string{{"shop.py", sampleCode}, {"test_shop.py", sampleTest}, {"notes.txt", sampleNotes}} {
 		if _, err := box.Write(ctx, "shop/"+f[0], strings.NewReader(f[1]), nil); err != nil {
 			return err

@@ -127,11 +127,12 @@ func (a *app) sampleOnce(ctx context.Context) error {
 		defer os.RemoveAll(dir)
 		opts.Image, opts.Workdir = "here", dir
 	}
-	box, err := glassbox.Create(glassbox.WithActor(ctx, sampleActor()), glassbox.Local, opts)
+	acting := glassbox.WithActor(ctx, sampleActor())
+	box, err := glassbox.Create(acting, glassbox.Local, opts)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(runSample(ctx, box), box.Close(ctx))
+	err = errors.Join(runSample(acting, box), box.Close(acting))
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@ var built struct {
 // recorderBinary builds the recorder once for all tests.
 func recorderBinary(t testing.TB) string {
 	t.Helper()
+	if path := os.Getenv("GLASSBOX_RECORDER"); path != "" {
+		return path
+	}
 	built.Do(func() {
 		//nolint:usetesting // it is for all tests, TestMain removes it
 		if built.dir, built.err = os.MkdirTemp("", "localruntime-test-"); built.err != nil {
@@ -73,6 +76,8 @@ func runsc(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("GLASSBOX_RUNSC")
 	switch {
+	case os.Getenv("GLASSBOX_NO_ISOLATION") != "":
+		t.Skip("needs gVisor")
 	case path != "" && os.Geteuid() == 0:
 		return path
 	case os.Getenv("CI") == "true":
