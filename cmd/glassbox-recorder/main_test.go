@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -55,16 +56,35 @@ func host(t *testing.T, boot *wire.Boot) *recorded.Session {
 
 func TestServe(t *testing.T) {
 	boot := newBoot(t)
+	boot.Listen = "127.0.0.1:0"
 	s := host(t, boot)
 	res, err := s.Run(t.Context(), &sandbox.Command{Line: "pwd"})
 	if err != nil || strings.TrimSpace(string(res.Stdout)) != boot.Workdir || res.Recording != sandbox.RecordedWhole {
 		t.Errorf("got %+v, %v, want the working directory, recorded", res, err)
 	}
-	for name, want := range map[string]os.FileMode{"": 0o700, "history.sqlite3": 0o600, "recorder.lock": 0o600, "tmp": 0o700} {
+	for name, want := range map[string]os.FileMode{"": 0o700, "history.sqlite3": 0o600, "recorder.lock": 0o600, wire.DoorFile: 0o600, "tmp": 0o700} {
 		if info, err := os.Stat(filepath.Join(boot.HistoryDir, name)); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%q: got %v, %v, want mode %o", name, info, err, want)
 		}
 	}
+	t.Run("plain HTTP", func(t *testing.T) {
+		text, err := os.ReadFile(filepath.Join(boot.HistoryDir, wire.DoorFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var door wire.Door
+		if err := json.Unmarshal(text, &door); err != nil {
+			t.Fatal(err)
+		}
+		plain := recorded.New("http://127.0.0.1:"+strconv.Itoa(door.Port), &recorded.Options{Token: door.Token})
+		res, err := plain.Run(t.Context(), &sandbox.Command{Line: "cat", Stdin: strings.NewReader("by the door")})
+		if err != nil || string(res.Stdout) != "by the door" {
+			t.Errorf("got %+v, %v, want what was put in", res, err)
+		}
+		if err := plain.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("two recorders at once", func(t *testing.T) {
 		err := serve(t.Context(), boot, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), "another recorder works in") {

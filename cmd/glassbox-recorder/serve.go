@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -95,6 +96,22 @@ func serveDoors(ctx context.Context, boot *wire.Boot, server *recorder.Server, l
 			}
 		})
 	}
+	if boot.Listen != "" {
+		listener, err := openDoor(ctx, boot)
+		if err != nil {
+			return err
+		}
+		doors.Go(func() {
+			if err := recorder.Serve(ctx, listener, server); err != nil && ctx.Err() == nil {
+				logger.ErrorContext(ctx, "the door has closed", "error", err)
+			}
+		})
+	}
+	if boot.Socket == "" {
+		<-ctx.Done()
+		doors.Wait()
+		return nil
+	}
 	err := recorder.Dial(ctx, boot.Socket, server, logger)
 	cancel()
 	doors.Wait()
@@ -102,6 +119,49 @@ func serveDoors(ctx context.Context, boot *wire.Boot, server *recorder.Server, l
 		return nil
 	}
 	return err
+}
+
+// openDoor listens for our wire, and tells in a file where.
+func openDoor(ctx context.Context, boot *wire.Boot) (net.Listener, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", boot.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		host, _, splitErr := net.SplitHostPort(boot.Listen)
+		if splitErr != nil {
+			return nil, fmt.Errorf("listen at %s: %w", boot.Listen, splitErr)
+		}
+		listener, err = config.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", boot.Listen, err)
+	}
+	text, err := json.Marshal(&wire.Door{
+		Port: listener.Addr().(*net.TCPAddr).Port, Token: boot.Token, Version: version.String(), Protocol: wire.Protocol, PID: os.Getpid(),
+	})
+	if err == nil {
+		err = replaceFile(filepath.Join(boot.HistoryDir, wire.DoorFile), text)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("tell where the recorder listens: %w", err), listener.Close())
+	}
+	return listener, nil
+}
+
+// replaceFile writes a file for this user alone; who reads it sees the old
+// content or the new.
+func replaceFile(name string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 func openHistory(boot *wire.Boot) (history.Store, error) {

@@ -163,7 +163,9 @@ func (a *app) runOnce(ctx context.Context, opts *glassbox.Options, command *glas
 		}
 	}
 	ctx = a.asActor(ctx)
+	done := a.progress("creating a sandbox")
 	box, err := glassbox.Create(ctx, url, opts)
+	done()
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,9 @@ func (a *app) sandboxCreate() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			done := a.progress("creating a sandbox")
 			box, err := glassbox.Create(ctx, url, opts)
+			done()
 			if err != nil {
 				return err
 			}

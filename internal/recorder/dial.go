@@ -40,6 +40,21 @@ func Dial(ctx context.Context, socket string, handler http.Handler, logger *slog
 
 const firstWait = 5 * time.Millisecond
 
+// Serve serves handler as plain HTTP on a listener until ctx ends.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	srv := newServer(handler)
+	srv.IdleTimeout = idleTimeout
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	if err := srv.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// idleTimeout undoes what proxies leave open.
+const idleTimeout = 10 * time.Second
+
 // HTTP/2 on one connection carries everything, so its windows are wide.
 func newServer(handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)

@@ -20,7 +20,10 @@ type Boot struct {
 	HistoryOff bool `json:"history_off,omitempty"`
 	// BestEffort runs what cannot be recorded; else it is refused.
 	BestEffort bool `json:"best_effort,omitempty"`
-	// Socket is dialled, and our wire is served over it as HTTP/2.
+	// Listen is an address (host:port) at which our wire is served as plain
+	// HTTP; if the port is taken, a free one is. Empty: nowhere.
+	Listen string `json:"listen,omitempty"`
+	// Socket is dialled, and our wire is served over it as HTTP/2. Empty: none.
 	Socket string `json:"socket,omitempty"`
 	// Egress is a socket of the host that speaks HTTP proxy; the recorder
 	// offers it on EgressPort of the sandbox's loopback. Empty: no network.
@@ -30,6 +33,19 @@ type Boot struct {
 	// the host rewrites it on renewal. Empty or no such file: never.
 	ExpiryFile string `json:"expiry_file,omitempty"`
 }
+
+// Door is the file recorder.json in the recorder's folder: how to reach a
+// recorder that listens. It is written by rename, with mode 0600.
+type Door struct {
+	Port     int    `json:"port"`
+	Token    string `json:"token"`
+	Version  string `json:"version"`
+	Protocol int    `json:"protocol"`
+	PID      int    `json:"pid"`
+}
+
+// DoorFile is the name of that file.
+const DoorFile = "recorder.json"
 
 // What a sandbox of the local runtime sees.
 const (

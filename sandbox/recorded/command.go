@@ -39,12 +39,19 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 	}
 	answers := make(chan answer, 1)
 	s.behind.Go(func() {
-		p, err := s.open(context.WithoutCancel(ctx), opID, cmd, func() *request {
+		p := newProcess(s, opID, cmd, history.ActorFrom(ctx))
+		err := s.open(context.WithoutCancel(ctx), p, func() *request {
 			return &request{
 				op: "start command", method: http.MethodPost, path: wire.PathCommands, id: opID,
 				body: bytes.NewReader(body), size: int64(len(body)),
 			}
 		})
+		if err != nil && p.sent && unanswered(err) {
+			err = &sandbox.Error{
+				Op: "start command", Code: sandbox.CodeInterrupted, Sandbox: s.opts.Sandbox, Err: err,
+				Message: "whether operation " + opID + " was started is not known; ask for it again by this id",
+			}
+		}
 		answers <- answer{p, err}
 	})
 	select {
@@ -71,11 +78,11 @@ func withID(cmd *sandbox.Command, opID string) *wire.CommandRequest {
 
 // Attach implements sandbox.Attacher.
 func (s *Session) Attach(ctx context.Context, opID string, from sandbox.Offsets) (sandbox.Process, error) {
-	p, err := s.open(ctx, opID, &sandbox.Command{Detached: true}, func() *request { return attachRequest(opID, from) })
-	if err != nil {
+	p := newProcess(s, opID, &sandbox.Command{Detached: true}, history.ActorFrom(ctx))
+	p.at = from
+	if err := s.open(ctx, p, func() *request { return attachRequest(opID, from) }); err != nil {
 		return nil, err
 	}
-	p.at = from
 	return p, nil
 }
 
@@ -87,21 +94,26 @@ func attachRequest(opID string, from sandbox.Offsets) *request {
 }
 
 // open begins a command's stream, and waits for its first frame.
-func (s *Session) open(ctx context.Context, opID string, cmd *sandbox.Command, next func() *request) (*process, error) {
-	p := newProcess(s, opID, cmd, history.ActorFrom(ctx))
-	err := s.again(ctx, func(ctx context.Context) error { return p.connect(ctx, next()) })
+func (s *Session) open(ctx context.Context, p *process, next func() *request) error {
+	err := s.again(ctx, func(ctx context.Context) error {
+		start, err := p.connect(ctx, next())
+		if err == nil {
+			p.started = start.StartedAt
+		}
+		return err
+	})
 	if err != nil {
 		p.cancel()
-		return nil, err
+		return err
 	}
 	p.run()
-	return p, nil
+	return nil
 }
 
 // Control implements sandbox.Attacher.
-func (s *Session) Control(_ context.Context, opID string) (sandbox.Control, error) {
+func (s *Session) Control(ctx context.Context, opID string) (sandbox.Control, error) {
 	if _, err := operationID(opID); err != nil || opID == "" {
 		return nil, sandbox.Invalid("id", "must be the UUID of an operation")
 	}
-	return &control{s: s, id: opID}, nil
+	return &control{s: s, id: opID, ctx: history.WithActor(context.Background(), history.ActorFrom(ctx))}, nil
 }

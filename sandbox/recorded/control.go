@@ -9,17 +9,16 @@ import (
 	"net/url"
 	"sync"
 
-	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/wire"
 )
 
 // control steers a command by the id of its operation.
 type control struct {
-	s     *Session
-	id    string
-	actor history.Actor
-	once  sync.Once
-	in    *input
+	s    *Session
+	id   string
+	ctx  context.Context //nolint:containedctx // of the input, which is written to without one
+	once sync.Once
+	in   *input
 }
 
 // Signal implements sandbox.Control.
@@ -38,15 +37,14 @@ func (c *control) Stop(ctx context.Context) error {
 
 // Stdin implements sandbox.Control.
 func (c *control) Stdin() io.WriteCloser {
-	c.once.Do(func() { c.in = &input{c: c, ctx: history.WithActor(context.Background(), c.actor)} })
+	c.once.Do(func() { c.in = &input{c: c} })
 	return c.in
 }
 
 // input sends each write as a request of its own, from the offset that the
 // recorder has confirmed, so that a repeated one is not taken twice.
 type input struct {
-	c   *control
-	ctx context.Context //nolint:containedctx // io.Writer has no place for one
+	c *control
 
 	mu     sync.Mutex
 	offset int64
@@ -78,7 +76,9 @@ func (in *input) Close() error {
 
 func (in *input) send(p []byte, last bool) error {
 	start := in.offset
-	return in.c.s.again(in.ctx, func(ctx context.Context) error {
+	// A command's stream is resumed for as long, and the command waits for all of
+	// its input.
+	return in.c.s.insist(in.c.ctx, func(ctx context.Context) error {
 		query := offsetQuery(map[string]int64{"offset": start})
 		if last {
 			query.Set("close", "1")

@@ -64,8 +64,11 @@ func (h *History) Output(ctx context.Context, opID string, stream sandbox.Stream
 			return err
 		}
 		defer resp.Body.Close()
-		if data, err = io.ReadAll(resp.Body); err != nil {
+		if data, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1)); err != nil {
 			return h.s.unreachable(ctx, "read output", err)
+		}
+		if len(data) > maxAnswer {
+			return &sandbox.Error{Op: "read output", Code: sandbox.CodeTooLarge, Sandbox: h.s.opts.Sandbox, Message: "the answer is longer than any may be"}
 		}
 		return nil
 	})

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"time"
 
@@ -24,11 +26,17 @@ type process struct {
 	cmd    *sandbox.Command
 	ctx    context.Context //nolint:containedctx // of the stream, which outlives the call that began it
 	cancel context.CancelFunc
+	began  time.Time
 	alive  *time.Timer // cuts a connection that has fallen silent
+	sent   bool        // a request was on its way: the command may have started
 
 	body    io.ReadCloser
+	buffer  *bufio.Reader
 	frames  *wire.Reader
 	at      sandbox.Offsets // the stream's, as passed on to the reader
+	blocked time.Duration   // that output has waited for the reader
+	cutAt   time.Time       // of the first cut since a frame came
+	tries   int             // since then
 	started time.Time
 
 	chunks chan sandbox.Chunk
@@ -38,51 +46,86 @@ type process struct {
 	close  sync.Once
 }
 
-// silence is how long a stream may be without any frame: pings come more often.
-const silence = 3 * wire.PingEvery
+const (
+	// silence is how long a stream may be without any frame: pings come more often.
+	silence = 3 * wire.PingEvery
+	// endMargin is what a command has, beyond its timeout and grace, to be told
+	// ended.
+	endMargin = 5 * time.Second
+	// releaseTimeout is what an answer has, after the exit frame, to end.
+	releaseTimeout = time.Second
+	// closeTimeout bounds the wait for a recorder to stop a command that is
+	// let go.
+	closeTimeout = 5 * time.Second
+)
 
 func newProcess(s *Session, opID string, cmd *sandbox.Command, actor history.Actor) *process {
 	ctx, cancel := context.WithCancel(history.WithActor(context.Background(), actor))
 	return &process{
-		control: control{s: s, id: opID, actor: actor}, cmd: cmd, ctx: ctx, cancel: cancel,
+		control: control{s: s, id: opID, ctx: ctx}, cmd: cmd, ctx: ctx, cancel: cancel, began: time.Now(),
 		chunks: make(chan sandbox.Chunk, 4), ended: make(chan struct{}),
 	}
 }
 
+// patience is how long to wait for the recorder: at most this long, and not
+// beyond the command's timeout. The recorder holds the timeout; this is for
+// one that does not.
+func (p *process) patience(most time.Duration) time.Duration {
+	if p.cmd.Timeout == 0 {
+		return most
+	}
+	all := p.cmd.Timeout + max(p.cmd.Grace, sandbox.DefaultGrace) + endMargin
+	return min(most, all+p.blocked-time.Since(p.began))
+}
+
 // connect sends the request that begins or resumes the stream, and reads its
 // first frame.
-func (p *process) connect(ctx context.Context, r *request) error {
+func (p *process) connect(ctx context.Context, r *request) (*wire.Start, error) {
 	streaming, cut := context.WithCancel(p.ctx)
 	// Until the first frame, the ordinary limit of a request holds.
-	p.alive = time.AfterFunc(p.s.opts.RequestTimeout, cut)
+	limit := p.patience(p.s.opts.RequestTimeout)
+	p.alive = time.AfterFunc(limit, cut)
 	stop := context.AfterFunc(ctx, cut)
 	defer stop()
-	resp, err := p.s.send(streaming, r) //nolint:bodyclose // p.body is closed at the end of the stream
-	if err != nil {
-		silent := streaming.Err() != nil && ctx.Err() == nil && p.ctx.Err() == nil
-		cut()
-		if silent {
-			return &sandbox.Error{
-				Op: r.op, Code: sandbox.CodeTimeout, Sandbox: p.s.opts.Sandbox,
-				Message: "no answer from the recorder within " + p.s.opts.RequestTimeout.String(),
-			}
+	start, err := p.begin(streaming, cut, r)
+	if err == nil {
+		p.alive.Reset(p.patience(silence))
+		return start, nil
+	}
+	p.alive.Stop()
+	silent := streaming.Err() != nil && ctx.Err() == nil && p.ctx.Err() == nil
+	cut()
+	switch {
+	case silent:
+		return nil, &sandbox.Error{
+			Op: r.op, Code: sandbox.CodeTimeout, Sandbox: p.s.opts.Sandbox,
+			Message: "no answer from the recorder within " + limit.Round(time.Millisecond).String(),
 		}
-		return err
+	case ctx.Err() != nil:
+		return nil, p.s.unreachable(ctx, r.op, err)
+	}
+	return nil, err
+}
+
+func (p *process) begin(streaming context.Context, cut context.CancelFunc, r *request) (*wire.Start, error) {
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { p.sent = true }}
+	resp, err := p.s.send(httptrace.WithClientTrace(streaming, trace), r) //nolint:bodyclose // p.body is closed at the end of the stream
+	if err != nil {
+		return nil, err
 	}
 	p.body = &cutting{resp.Body, cut}
-	p.frames = wire.NewReader(bufio.NewReaderSize(resp.Body, 64<<10))
+	p.buffer = bufio.NewReaderSize(resp.Body, 64<<10)
+	p.frames = wire.NewReader(p.buffer)
 	first, err := p.frames.Next()
-	var start wire.Start
+	start := &wire.Start{}
 	if err == nil && first.Type == wire.FrameStart {
-		err = json.Unmarshal(first.Payload, &start)
+		err = json.Unmarshal(first.Payload, start)
 	}
 	if err != nil || first.Type != wire.FrameStart {
 		p.body.Close()
-		return p.s.unreachable(ctx, r.op, errors.Join(errors.New("the stream did not begin as it should"), err))
+		return nil, p.s.unreachable(p.ctx, r.op, errors.Join(errors.New("the stream did not begin as it should"), err))
 	}
-	p.started = start.StartedAt
-	p.alive.Reset(silence)
-	return nil
+	return start, nil
 }
 
 // cutting ends the request together with its answer.
@@ -98,11 +141,14 @@ func (c *cutting) Close() error {
 
 // run begins to read the stream, and to send the input.
 func (p *process) run() {
-	p.s.behind.Go(func() {
-		defer close(p.ended)
-		defer close(p.chunks)
+	p.s.follow(p)
+	p.s.streams.Go(func() {
 		p.result, p.err = p.read()
-		p.alive.Stop()
+		close(p.chunks)
+		close(p.ended)
+		p.release()
+		p.cancel()
+		p.s.unfollow(p)
 	})
 	if p.cmd.Stdin != nil {
 		in := p.Stdin().(*input)
@@ -113,70 +159,51 @@ func (p *process) run() {
 // read passes output on until the end of the command, over as many
 // connections as it takes.
 func (p *process) read() (*sandbox.Result, error) {
-	var deadline <-chan time.Time
-	if p.cmd.Timeout > 0 {
-		// The recorder holds the timeout; this is for one that does not.
-		limit := time.NewTimer(p.cmd.Timeout + max(p.cmd.Grace, sandbox.DefaultGrace) + endMargin)
-		defer limit.Stop()
-		deadline = limit.C
-	}
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		select {
-		case <-deadline:
-			p.cancel()
-		case <-over:
-		}
-	}()
 	for {
 		res, err := p.readFrames()
 		if res != nil {
-			p.release()
 			return res, nil
 		}
+		p.alive.Stop()
 		p.body.Close()
 		if !cutOff(err) || p.ctx.Err() != nil {
 			return nil, p.lost(err)
 		}
 		if err := p.resume(); err != nil {
-			return nil, err
+			return nil, p.lost(err)
 		}
 	}
 }
 
-// endMargin is what a command has, beyond its timeout and grace, to be told
-// ended.
-const endMargin = 5 * time.Second
-
 // errCut is a stream without a proper end.
 var errCut = errors.New("the stream was cut before the end of the command")
 
-func cutOff(err error) bool {
-	e, ok := errors.AsType[*sandbox.Error](err)
-	return errors.Is(err, errCut) || ok && e.Retryable
-}
+func cutOff(err error) bool { return errors.Is(err, errCut) || retryable(err) }
 
 // readFrames reads one connection to its end: a result, the command's error,
 // or errCut.
 func (p *process) readFrames() (*sandbox.Result, error) {
 	for {
 		f, err := p.frames.Next()
+		if _, ok := errors.AsType[*sandbox.Error](err); ok {
+			return nil, err // no frame, rather than half of one
+		}
 		if err != nil {
 			return nil, errors.Join(errCut, err)
 		}
-		p.alive.Reset(silence)
+		p.cutAt, p.tries = time.Time{}, 0
+		p.alive.Reset(p.patience(silence))
 		switch f.Type {
 		case wire.FrameStdout, wire.FrameStderr:
 			c, err := f.Chunk()
+			if err == nil {
+				err = p.pass(c)
+			}
 			if err != nil {
 				return nil, err
 			}
-			if !p.pass(c) {
-				return nil, errCut
-			}
 		case wire.FrameExit:
-			return wire.DecodeResult(f.Payload)
+			return endOf(f.Payload)
 		case wire.FrameError:
 			return nil, p.s.fault("run command", wire.DecodeFault(http.StatusOK, f.Payload))
 		case wire.FramePing:
@@ -185,52 +212,79 @@ func (p *process) readFrames() (*sandbox.Result, error) {
 	}
 }
 
+// endOf reads an exit frame. One that does not tell how the command ended must
+// not become an exit code of 0.
+func endOf(payload []byte) (*sandbox.Result, error) {
+	res, err := wire.DecodeResult(payload)
+	if err == nil && (res.Status == "" || res.Status == sandbox.Started) {
+		res, err = nil, &sandbox.Error{Op: "read exit frame", Code: sandbox.CodeInterrupted, Message: "it does not tell how the command ended"}
+	}
+	return res, err
+}
+
 // pass hands a chunk to Next. What was there before is left out.
-func (p *process) pass(c sandbox.Chunk) bool {
+func (p *process) pass(c sandbox.Chunk) error {
 	at := &p.at.Stdout
 	if c.Stream == sandbox.Stderr {
 		at = &p.at.Stderr
 	}
-	if skip := *at - c.Offset; skip > 0 {
-		if skip >= int64(len(c.Data)) {
-			return true
+	switch skip := *at - c.Offset; {
+	case skip < 0:
+		return &sandbox.Error{
+			Op: "read output", Code: sandbox.CodeInterrupted,
+			Message: fmt.Sprintf("bytes %d to %d of %s are missing in the stream", *at, c.Offset, c.Stream),
 		}
-		c.Offset, c.Data = *at, c.Data[skip:]
+	case skip >= int64(len(c.Data)):
+		return nil
+	default:
+		c.Offset, c.Data = *at, append([]byte(nil), c.Data[skip:]...)
 	}
-	c.Data = append([]byte(nil), c.Data...)
 	// A reader that does not call Next is no silent recorder.
 	p.alive.Stop()
+	since := time.Now()
 	select {
 	case p.chunks <- c:
 		*at = c.Offset + int64(len(c.Data))
-		p.alive.Reset(silence)
-		return true
+		p.blocked += time.Since(since)
+		p.alive.Reset(p.patience(silence))
+		return nil
 	case <-p.ctx.Done():
-		return false
+		return errCut
 	}
 }
 
+// resume takes the stream up where it stands. It gives up when no connection
+// has brought anything for a while.
 func (p *process) resume() error {
-	until := time.Now().Add(p.s.opts.ResumeFor)
-	for try := 0; ; try++ {
-		if pause(p.ctx, try) != nil {
-			return p.lost(errCut)
+	if p.cutAt.IsZero() {
+		p.cutAt = time.Now()
+	}
+	last := error(errCut)
+	for {
+		if time.Since(p.cutAt) > p.s.opts.ResumeFor || p.patience(silence) <= 0 || pause(p.ctx, p.tries) != nil {
+			return last
 		}
-		err := p.connect(p.ctx, attachRequest(p.id, p.at))
+		p.tries++
+		_, err := p.connect(p.ctx, attachRequest(p.id, p.at))
 		if err == nil {
 			return nil
 		}
-		if !retryable(err) {
+		if !unanswered(err) {
 			return err
 		}
-		if time.Now().After(until) {
-			return p.lost(err)
-		}
+		last = err
 	}
 }
 
+// unanswered reports whether an error tells that the recorder was not reached,
+// rather than what it said.
+func unanswered(err error) bool { return retryable(err) || errors.Is(err, sandbox.ErrTimeout) }
+
+// lost is the error of a command whose end was not seen: what the recorder
+// said of it, or that nothing is known. The same call again would be another
+// command, so it is not retryable.
 func (p *process) lost(err error) error {
-	if e, ok := errors.AsType[*sandbox.Error](err); ok && !errors.Is(err, errCut) {
+	if e, ok := errors.AsType[*sandbox.Error](err); ok && !errors.Is(err, errCut) && !unanswered(err) {
 		return e
 	}
 	return &sandbox.Error{
@@ -239,18 +293,16 @@ func (p *process) lost(err error) error {
 	}
 }
 
-// release lets the connection be used again if the answer ends as it should,
-// without making the caller wait for that.
+// release lets the connection be used again if the answer ends as it should.
 func (p *process) release() {
-	p.s.behind.Go(func() {
-		p.alive.Reset(releaseTimeout)
-		_, _ = io.CopyN(io.Discard, p.body, 1)
-		p.alive.Stop()
-		p.body.Close()
-	})
+	if p.err != nil {
+		return
+	}
+	p.alive.Reset(releaseTimeout)
+	_, _ = io.CopyN(io.Discard, p.buffer, 1) // its end, or what must not be there
+	p.alive.Stop()
+	p.body.Close()
 }
-
-const releaseTimeout = time.Second
 
 // ID implements sandbox.Process.
 func (p *process) ID() string { return p.id }
@@ -295,13 +347,14 @@ func (p *process) Close() error {
 	p.close.Do(func() {
 		select {
 		case <-p.ended:
+			return
 		default:
-			if !p.cmd.Detached {
-				ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.s.opts.RequestTimeout)
-				defer cancel()
-				if err = p.Stop(ctx); errors.Is(err, sandbox.ErrNotFound) {
-					err = nil
-				}
+		}
+		if !p.cmd.Detached {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), min(p.s.opts.RequestTimeout, closeTimeout))
+			defer cancel()
+			if err = p.Stop(ctx); errors.Is(err, sandbox.ErrNotFound) {
+				err = nil
 			}
 		}
 		p.cancel()

@@ -11,7 +11,6 @@ package recorded
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -57,6 +56,10 @@ type Session struct {
 	opts   Options
 	client *http.Client
 	behind sync.WaitGroup // what goes on after its call has returned
+
+	streams sync.WaitGroup // of commands
+	mu      sync.Mutex
+	followed   map[*process]struct{} // whose streams are read
 }
 
 var _ interface {
@@ -67,7 +70,7 @@ var _ interface {
 
 // New returns a session with the recorder at a base URL.
 func New(base string, opts *Options) *Session {
-	s := &Session{base: strings.TrimSuffix(base, "/")}
+	s := &Session{base: strings.TrimSuffix(base, "/"), followed: map[*process]struct{}{}}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -77,12 +80,13 @@ func New(base string, opts *Options) *Session {
 	if s.opts.ResumeFor == 0 {
 		s.opts.ResumeFor = 30 * time.Second
 	}
-	if s.client = s.opts.Client; s.client == nil {
-		s.client = &http.Client{
-			Transport:     &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
+	s.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second}}
+	if s.opts.Client != nil {
+		mine := *s.opts.Client
+		s.client = &mine
 	}
+	// A redirect would carry the token to who knows whom.
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return s
 }
 
@@ -91,11 +95,21 @@ func (s *Session) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{ExactBytes: true, Recorded: true, Stdin: true, Signals: true, Background: true, Attach: true}
 }
 
-// Close waits for what goes on behind: the stop of a command whose call was
-// cancelled before it was answered.
+// Close waits for what goes on behind, which is the stop of a command whose
+// call was cancelled before it was answered, and then lets go of the streams
+// that are still read. Their commands go on.
 func (s *Session) Close(ctx context.Context) error {
 	done := make(chan struct{})
-	go func() { s.behind.Wait(); close(done) }()
+	go func() {
+		s.behind.Wait()
+		s.mu.Lock()
+		for p := range s.followed {
+			p.cancel()
+		}
+		s.mu.Unlock()
+		s.streams.Wait()
+		close(done)
+	}()
 	select {
 	case <-done:
 		s.client.CloseIdleConnections()
@@ -103,6 +117,18 @@ func (s *Session) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return sandbox.FromContext(ctx, "close session")
 	}
+}
+
+func (s *Session) follow(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.followed[p] = struct{}{}
+}
+
+func (s *Session) unfollow(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.followed, p)
 }
 
 // Info asks the recorder what it is.
@@ -194,7 +220,7 @@ const (
 
 // pause waits before another try, longer each time and never quite the same.
 func pause(ctx context.Context, try int) error {
-	d := min(minPause<<try, maxPause)
+	d := min(minPause<<min(try, 8), maxPause)
 	d += time.Duration((rand.Float64()*0.4 - 0.2) * float64(d)) // jitter 0.2
 	select {
 	case <-time.After(d):
@@ -226,6 +252,17 @@ func (s *Session) again(ctx context.Context, try func(context.Context) error) er
 	}
 }
 
+// insist repeats what may be repeated for as long as a stream is resumed.
+func (s *Session) insist(ctx context.Context, try func(context.Context) error) error {
+	until := time.Now().Add(s.opts.ResumeFor)
+	for n := 0; ; n++ {
+		err := try(ctx)
+		if err == nil || !retryable(err) || time.Now().After(until) || pause(ctx, n) != nil {
+			return err
+		}
+	}
+}
+
 // once makes one ordinary request; a nil to asks for no answer.
 func (s *Session) once(ctx context.Context, r *request, to any) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
@@ -238,10 +275,9 @@ func (s *Session) once(ctx context.Context, r *request, to any) error {
 	if to == nil {
 		return nil
 	}
-	if err := json.NewDecoder(resp.Body).Decode(to); err != nil {
+	if err := decodeInto(resp.Body, to); err != nil {
 		return s.unreachable(ctx, r.op, err)
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // lets the connection be used again
 	return nil
 }
 
