@@ -57,9 +57,9 @@ type Session struct {
 	client *http.Client
 	behind sync.WaitGroup // what goes on after its call has returned
 
-	streams sync.WaitGroup // of commands
-	mu      sync.Mutex
-	followed   map[*process]struct{} // whose streams are read
+	streams  sync.WaitGroup // of commands
+	mu       sync.Mutex
+	followed map[*process]struct{} // whose streams are read
 }
 
 var _ interface {
