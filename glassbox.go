@@ -34,14 +34,14 @@ const (
 	Never   Cleanup = "never"    // keeps it
 )
 
-// History says how a sandbox is recorded.
-type History string
+// HistoryMode says how a sandbox is recorded.
+type HistoryMode string
 
 // The ways to record.
 const (
-	Recorded   History = ""            // what cannot be recorded is refused
-	BestEffort History = "best_effort" // what cannot be recorded runs all the same, and is counted
-	NoHistory  History = "none"        // nothing is recorded
+	Recorded   HistoryMode = ""            // what cannot be recorded is refused
+	BestEffort HistoryMode = "best_effort" // what cannot be recorded runs all the same, and is counted
+	NoHistory  HistoryMode = "none"        // nothing is recorded
 )
 
 // Options set up a sandbox, or the way to one. The zero value of a field is
@@ -72,8 +72,8 @@ type Options struct {
 	TTL time.Duration
 	// Cleanup; empty: OnClose.
 	Cleanup Cleanup
-	// History; empty: Recorded.
-	History History
+	// HistoryMode; empty: Recorded.
+	HistoryMode HistoryMode
 	// Direct goes to the sandbox around the service's proxy.
 	Direct bool
 	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
@@ -111,7 +111,7 @@ func (o *Options) withDefaults() (*Options, error) {
 	switch {
 	case opts.Cleanup != OnClose && opts.Cleanup != Never:
 		return nil, sandbox.Invalid("cleanup", "must be on_close or never")
-	case opts.History != Recorded && opts.History != BestEffort && opts.History != NoHistory:
+	case opts.HistoryMode != Recorded && opts.HistoryMode != BestEffort && opts.HistoryMode != NoHistory:
 		return nil, sandbox.Invalid("history", "must be empty, best_effort or none")
 	case opts.TTL < 0:
 		return nil, sandbox.Invalid("ttl", "must be positive, or 0 for as long as the service says")
@@ -224,7 +224,7 @@ type service struct {
 func (s *service) spec() *sandbox.Spec {
 	spec := &sandbox.Spec{
 		Image: s.opts.Image, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.TTL,
-		Limits: s.opts.Limits, Network: s.opts.Network, Workdir: s.opts.Workdir, History: string(s.opts.History),
+		Limits: s.opts.Limits, Network: s.opts.Network, Workdir: s.opts.Workdir, History: string(s.opts.HistoryMode),
 	}
 	if spec.Workdir == "" {
 		spec.Workdir = wire.DefaultWorkdir

@@ -120,14 +120,14 @@ func (e *entry) end(status sandbox.Status, result map[string]any) {
 }
 
 func (e *entry) deliver(ctx context.Context, box *Sandbox) error {
-	if box.service.opts.History == NoHistory {
+	if box.service.opts.HistoryMode == NoHistory {
 		return os.Remove(e.file)
 	}
 	err := box.History().Import(ctx, e.Operation)
 	if errors.Is(err, sandbox.ErrUnsupported) { // made with its history off
 		err = nil
 	}
-	if errors.Is(err, sandbox.ErrHistory) && box.service.opts.History == BestEffort {
+	if errors.Is(err, sandbox.ErrHistory) && box.service.opts.HistoryMode == BestEffort {
 		return nil // it stays for the next Connect
 	}
 	if err != nil {

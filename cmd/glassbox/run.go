@@ -100,9 +100,9 @@ func (f *sandboxFlags) options(a *app) (*glassbox.Options, error) {
 	case f.noHistory && f.bestEffort:
 		return nil, usage("--no-history and --best-effort exclude each other")
 	case f.noHistory:
-		opts.History = glassbox.NoHistory
+		opts.HistoryMode = glassbox.NoHistory
 	case f.bestEffort:
-		opts.History = glassbox.BestEffort
+		opts.HistoryMode = glassbox.BestEffort
 	}
 	return opts, nil
 }

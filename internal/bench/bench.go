@@ -34,7 +34,7 @@ func (b *bench) options() *glassbox.Options { return &glassbox.Options{StateDir:
 
 // with makes new sandboxes for a row, which nothing before has worn, and
 // deletes them after it. The guest program is in each.
-func (b *bench) with(ctx context.Context, do func(boxes []*glassbox.Sandbox) (*report.Row, error), histories ...glassbox.History) (row *report.Row, err error) {
+func (b *bench) with(ctx context.Context, do func(boxes []*glassbox.Sandbox) (*report.Row, error), histories ...glassbox.HistoryMode) (row *report.Row, err error) {
 	var boxes []*glassbox.Sandbox
 	defer func() {
 		for _, box := range boxes {
@@ -43,7 +43,7 @@ func (b *bench) with(ctx context.Context, do func(boxes []*glassbox.Sandbox) (*r
 	}()
 	for _, history := range histories {
 		opts := b.options()
-		opts.History = history
+		opts.HistoryMode = history
 		box, err := glassbox.Create(ctx, glassbox.Local, opts)
 		if err != nil {
 			return nil, err
