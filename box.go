@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/glassboxhq/glassbox/sandbox"
 	"github.com/glassboxhq/glassbox/sandbox/recorded"
@@ -87,6 +88,14 @@ func (b *Sandbox) Remove(ctx context.Context, path string, opts *RemoveOptions) 
 	return b.session.Remove(ctx, path, opts)
 }
 
+// Renew lets the sandbox live until a moment from now on.
+func (b *Sandbox) Renew(ctx context.Context, life time.Duration) error {
+	if life <= 0 {
+		return sandbox.Invalid("life", "must be positive")
+	}
+	return b.service.provider.Renew(ctx, b.info.ID, time.Now().Add(life))
+}
+
 // History reads what was done in the sandbox.
 func (b *Sandbox) History() *recorded.History { return b.session.History() }
 
@@ -107,7 +116,7 @@ func (b *Sandbox) Close(ctx context.Context) error {
 				b.err = errors.Join(b.err, err)
 			}
 		}
-		b.err = errors.Join(b.err, b.service.provider.Close())
+		b.err = errors.Join(b.err, b.service.close())
 	})
 	return b.err
 }

@@ -127,22 +127,23 @@ func Create(ctx context.Context, url string, o *Options) (*Sandbox, error) {
 	}
 	spec := s.spec()
 	if err := opensandbox.ValidateSpec(spec); err != nil {
-		return nil, errors.Join(err, s.provider.Close())
+		return nil, errors.Join(err, s.close())
 	}
+	s.hold(ctx)
 	entry, err := s.outbox.begin(ctx, s.opts.Source, history.SandboxCreate, "", createRequest(spec))
 	if err != nil {
-		return nil, errors.Join(err, s.provider.Close())
+		return nil, errors.Join(err, s.close())
 	}
 	info, err := s.provider.Create(ctx, spec)
 	if err != nil {
-		return nil, errors.Join(err, entry.failed(err), s.provider.Close())
+		return nil, errors.Join(err, entry.failed(err), s.close())
 	}
 	box, err := s.ready(ctx, info)
 	if err != nil {
 		// Nobody has its id but this call.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.RequestTimeout)
 		defer cancel()
-		return nil, errors.Join(err, s.provider.Delete(ctx, info.ID), entry.failed(err), s.provider.Close())
+		return nil, errors.Join(err, s.provider.Delete(ctx, info.ID), entry.failed(err), s.close())
 	}
 	box.created = true
 	if err := entry.done(ctx, box); err != nil {
@@ -157,6 +158,7 @@ func Connect(ctx context.Context, url, id string, o *Options) (*Sandbox, error) 
 	if err != nil {
 		return nil, err
 	}
+	s.hold(ctx)
 	info, err := s.provider.Get(ctx, id)
 	if err == nil && info.State != sandbox.Running {
 		err = &sandbox.Error{
@@ -165,11 +167,11 @@ func Connect(ctx context.Context, url, id string, o *Options) (*Sandbox, error) 
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.provider.Close())
+		return nil, errors.Join(err, s.close())
 	}
 	box, err := s.ready(ctx, info)
 	if err != nil {
-		return nil, errors.Join(err, s.provider.Close())
+		return nil, errors.Join(err, s.close())
 	}
 	return box, s.outbox.deliver(ctx, box)
 }
@@ -180,7 +182,7 @@ func Get(ctx context.Context, url, id string, o *Options) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.provider.Close()
+	defer s.close()
 	return s.provider.Get(ctx, id)
 }
 
@@ -190,7 +192,7 @@ func List(ctx context.Context, url string, o *Options) ([]*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.provider.Close()
+	defer s.close()
 	return s.provider.List(ctx)
 }
 
@@ -200,17 +202,17 @@ func Delete(ctx context.Context, url, id string, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.delete(ctx, id), s.provider.Close())
+	return errors.Join(s.delete(ctx, id), s.close())
 }
 
 // delete deletes a sandbox and records that.
 func (s *service) delete(ctx context.Context, id string) error {
 	entry, err := s.outbox.begin(ctx, s.opts.Source, history.SandboxDelete, id, history.EncodeRequest(map[string]any{"sandbox_id": id}))
-	if err != nil {
-		return err
+	deleteErr := s.provider.Delete(ctx, id)
+	if err != nil { // what cannot be recorded is deleted all the same: it may be the way out
+		return errors.Join(deleteErr, err)
 	}
-	err = s.provider.Delete(ctx, id)
-	return errors.Join(err, entry.deleted(err))
+	return errors.Join(deleteErr, entry.deleted(deleteErr))
 }
 
 // service is a connection to an OpenSandbox service.
@@ -218,7 +220,19 @@ type service struct {
 	provider *opensandbox.Provider
 	opts     *Options
 	local    bool // our own local runtime
+	lease    *lease
 	outbox   *outbox
+}
+
+// hold asks the owner of a local runtime to stay until close.
+func (s *service) hold(ctx context.Context) {
+	if s.local {
+		s.lease = takeLease(ctx, s.opts.StateDir)
+	}
+}
+
+func (s *service) close() error {
+	return errors.Join(s.lease.Close(), s.provider.Close())
 }
 
 func (s *service) spec() *sandbox.Spec {

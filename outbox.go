@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -53,7 +54,7 @@ func (o *outbox) begin(ctx context.Context, source, opType, sandboxID string, re
 	}
 	e := &entry{Pending: Pending{sandboxID, op}, file: filepath.Join(o.dir, op.ID+".json"), PID: os.Getpid()}
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
-		return nil, outboxError(err)
+		return nil, e.fault(err)
 	}
 	return e, e.save()
 }
@@ -86,10 +87,20 @@ func createRequest(spec *sandbox.Spec) json.RawMessage {
 	return history.EncodeRequest(fields)
 }
 
-// failed records that there is no sandbox.
+// failed records that the act was not done, or that nobody knows if it was.
 func (e *entry) failed(err error) error {
-	e.end(sandbox.Unsuccessful, map[string]any{"error": map[string]any{
-		"code": string(sandbox.CodeOf(err)), "message": err.Error(),
+	status := sandbox.Unsuccessful
+	code := sandbox.CodeOf(err)
+	switch code {
+	case sandbox.CodeInterrupted:
+		status = sandbox.Lost
+	case sandbox.CodeCancelled:
+		status = sandbox.Cancelled
+	case sandbox.CodeTimeout:
+		status = sandbox.TimedOut
+	}
+	e.end(status, map[string]any{"error": map[string]any{
+		"code": string(code), "message": err.Error(),
 	}})
 	return e.save()
 }
@@ -97,7 +108,7 @@ func (e *entry) failed(err error) error {
 // done records that there is one, in its own history.
 func (e *entry) done(ctx context.Context, box *Sandbox) error {
 	e.Sandbox = box.ID()
-	e.end(sandbox.Succeeded, map[string]any{"sandbox_id": box.ID(), "image": box.info.Image, "warnings": box.info.Warnings})
+	e.end(sandbox.Succeeded, map[string]any{"sandbox_id": box.ID(), "image": box.info.Image, "warnings": append([]string{}, box.info.Warnings...)})
 	if err := e.save(); err != nil {
 		return err
 	}
@@ -121,7 +132,7 @@ func (e *entry) end(status sandbox.Status, result map[string]any) {
 
 func (e *entry) deliver(ctx context.Context, box *Sandbox) error {
 	if box.service.opts.HistoryMode == NoHistory {
-		return os.Remove(e.file)
+		return drop(e.file)
 	}
 	err := box.History().Import(ctx, e.Operation)
 	if errors.Is(err, sandbox.ErrUnsupported) { // made with its history off
@@ -133,21 +144,18 @@ func (e *entry) deliver(ctx context.Context, box *Sandbox) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(e.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return outboxError(err)
-	}
-	return nil
+	return drop(e.file)
 }
 
 // save writes the entry so that a crash leaves the old or the new one.
 func (e *entry) save() error {
 	text, err := json.Marshal(e)
 	if err != nil {
-		return outboxError(err)
+		return e.fault(err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(e.file), ".entry-*")
+	f, err := os.CreateTemp(filepath.Dir(e.file), temporary+"*")
 	if err != nil {
-		return outboxError(err)
+		return e.fault(err)
 	}
 	_, err = f.Write(text)
 	err = errors.Join(err, f.Sync(), f.Close())
@@ -155,17 +163,25 @@ func (e *entry) save() error {
 		err = os.Rename(f.Name(), e.file)
 	}
 	if err != nil {
-		return outboxError(errors.Join(err, os.Remove(f.Name())))
+		return e.fault(errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }
 
+// temporary begins the name of a file that is not yet an entry. One that is
+// older than staleAfter was left by a crash.
+const (
+	temporary  = ".entry-"
+	staleAfter = time.Hour
+)
+
 // deliver brings what is left for a sandbox into its history: of a program
-// that died between the creation and the delivery.
+// that died between the creation and the delivery. What cannot be read keeps
+// nobody from working.
 func (o *outbox) deliver(ctx context.Context, box *Sandbox) error {
 	entries, err := o.load()
 	if err != nil {
-		return err
+		box.service.opts.Logger.WarnContext(ctx, "records in the outbox are left out", "error", err)
 	}
 	for _, e := range entries {
 		if e.Sandbox == box.ID() && history.Final(e.Operation.Status) { // a deletion that failed, too
@@ -177,53 +193,89 @@ func (o *outbox) deliver(ctx context.Context, box *Sandbox) error {
 	return nil
 }
 
+// load returns the entries that can be read, together with what is wrong with
+// the others. It removes what is kept no longer.
 func (o *outbox) load() ([]*entry, error) {
 	files, err := os.ReadDir(o.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, outboxError(err)
+		return nil, outboxError("read the outbox", err)
 	}
 	var list []*entry
+	var faults error
 	for _, f := range files {
-		name, ok := strings.CutSuffix(f.Name(), ".json")
-		if !ok || !id.Valid(name) {
+		e, err := o.read(f)
+		if e == nil {
+			faults = errors.Join(faults, err)
 			continue
 		}
-		e := &entry{file: filepath.Join(o.dir, f.Name())}
-		text, err := os.ReadFile(e.file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // delivered meanwhile
-		}
-		if err == nil {
-			err = json.Unmarshal(text, e)
-		}
-		if err != nil || e.Operation == nil {
-			return nil, outboxError(errors.Join(errors.New("the record in "+e.file+" cannot be read"), err))
-		}
-		if op := e.Operation; time.Since(op.StartedAt) > outboxRetention {
-			if err := os.Remove(e.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, outboxError(err)
-			}
+		if time.Since(e.Operation.StartedAt) > outboxRetention {
+			faults = errors.Join(faults, drop(e.file))
 			continue
 		}
 		list = append(list, e)
 	}
-	return list, nil
+	return list, faults
+}
+
+// read reads an entry, or returns none for a file that is no entry.
+func (o *outbox) read(f fs.DirEntry) (*entry, error) {
+	e := &entry{file: filepath.Join(o.dir, f.Name())}
+	if strings.HasPrefix(f.Name(), temporary) {
+		if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > staleAfter {
+			return nil, drop(e.file)
+		}
+		return nil, nil
+	}
+	name, ok := strings.CutSuffix(f.Name(), ".json")
+	if !ok || !id.Valid(name) {
+		return nil, nil
+	}
+	if !f.Type().IsRegular() {
+		return nil, outboxError("read the outbox", errors.New(e.file+" is no plain file"))
+	}
+	text, err := os.ReadFile(e.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // delivered meanwhile
+	}
+	if err == nil {
+		err = json.Unmarshal(text, e)
+	}
+	if err == nil && !e.whole(name) {
+		err = errors.New("it is no record of an operation")
+	}
+	if err != nil {
+		return nil, outboxError("read the outbox", fmt.Errorf("the record in %s is left out: %w", e.file, err))
+	}
+	return e, nil
+}
+
+// drop removes what is kept no longer, or was by another program.
+func drop(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return outboxError("clear the outbox", err)
+	}
+	return nil
+}
+
+// whole reports whether the entry is the record of an operation.
+func (e *entry) whole(id string) bool {
+	op := e.Operation
+	return op != nil && op.ID == id && op.Type != "" && op.Status != "" && !op.StartedAt.IsZero()
 }
 
 // ListPending returns what was done from this machine and stands in no
 // sandbox's own history, oldest first. An act whose program died is unknown.
+// Records that cannot be read are named by the error, which comes together
+// with the others.
 func ListPending(stateDir string) ([]Pending, error) {
 	dir, err := StateDir(stateDir)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := (&outbox{dir: filepath.Join(dir, "outbox")}).load()
-	if err != nil {
-		return nil, err
-	}
+	entries, faults := (&outbox{dir: filepath.Join(dir, "outbox")}).load()
 	var list []Pending
 	for _, e := range entries {
 		op := e.Operation
@@ -234,7 +286,7 @@ func ListPending(stateDir string) ([]Pending, error) {
 		}
 		list = append(list, e.Pending)
 	}
-	return list, nil
+	return list, faults
 }
 
 // alive reports whether a process of this number runs.
@@ -243,6 +295,18 @@ func alive(pid int) bool {
 	return err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-func outboxError(err error) error {
-	return &sandbox.Error{Op: "record the creation", Code: sandbox.CodeHistory, Err: err}
+// fault tells that an act cannot be recorded.
+func (e *entry) fault(err error) error {
+	act := e.Operation.Type
+	switch act {
+	case history.SandboxCreate:
+		act = "creation"
+	case history.SandboxDelete:
+		act = "deletion"
+	}
+	return outboxError("record the "+act, err)
+}
+
+func outboxError(op string, err error) error {
+	return &sandbox.Error{Op: op, Code: sandbox.CodeHistory, Err: err}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -163,6 +164,45 @@ func askState(ctx context.Context, dir string) (*state, error) {
 		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Err: err}
 	}
 	return &s, nil
+}
+
+// lease tells the owner of the state directory that this program works with it,
+// until it is closed; the owner waits for it as long as it can. Its end is the
+// owner's.
+type lease struct {
+	io.ReadCloser
+	transport *http.Transport
+}
+
+// takeLease takes a lease. One that cannot be had is not needed: requests tell
+// what is wrong.
+func takeLease(ctx context.Context, dir string) *lease {
+	transport := stateTransport(dir)
+	transport.ResponseHeaderTimeout = stateTimeout
+	// It lasts longer than the call that opens it.
+	req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, "http://localhost/glassbox/lease", nil)
+	if err != nil {
+		return nil
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil
+	}
+	return &lease{resp.Body, transport}
+}
+
+// Close gives the lease back.
+func (l *lease) Close() error {
+	if l == nil {
+		return nil
+	}
+	err := l.ReadCloser.Close()
+	l.transport.CloseIdleConnections()
+	return err
 }
 
 const stateTimeout = 5 * time.Second

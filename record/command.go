@@ -62,6 +62,7 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 	if first {
 		r.err = s.launch(ctx, starter, r, &mine)
 		close(r.ready)
+		s.pumps.Done()
 		if r.err != nil || r.earlier != nil {
 			s.forget(r)
 		}
@@ -89,11 +90,12 @@ func (s *Session) claim(cmd *sandbox.Command) (_ *run, first bool, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, false, &sandbox.Error{Op: "start command", Code: sandbox.CodeSandboxState, Message: "the session is closed"}
+		return nil, false, errClosed("start command")
 	}
 	if r, ok := s.runs[cmd.ID]; ok {
 		return r, false, nil
 	}
+	s.pumps.Add(1) // until it is launched
 	r := &run{id: cmd.ID, detached: cmd.Detached, ready: make(chan struct{})}
 	s.runs[cmd.ID] = r
 	return r, true, nil

@@ -16,7 +16,9 @@ import (
 // as soon as the history takes records again, the count as an operation of
 // the type history.gap.
 type debts struct {
-	due chan struct{} // there may be something to pay
+	due   chan struct{} // there may be something to pay
+	last  chan struct{} // closed when no more will come
+	payer sync.WaitGroup
 
 	mu     sync.Mutex
 	ends   []owed
@@ -85,7 +87,7 @@ func (s *Session) settleDebts() {
 		select {
 		case <-s.debts.due:
 		case <-tick.C:
-		case <-s.closing:
+		case <-s.debts.last:
 			s.pay()
 			return
 		}

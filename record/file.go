@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"hash"
 	"io"
 	"io/fs"
@@ -45,6 +46,11 @@ func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptio
 	if opts.Offset != 0 || opts.Length != 0 {
 		fields["offset"], fields["length"] = opts.Offset, opts.Length
 	}
+	leave, err := s.enter("read file")
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	a, earlier, err := s.fileAct(ctx, opts.ID, history.FileRead, name, fields)
 	if err != nil {
 		return nil, err
@@ -123,6 +129,11 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 	if opts.Mode != 0 {
 		fields["mode"] = uint32(opts.Mode)
 	}
+	leave, err := s.enter("write file")
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	a, earlier, err := s.fileAct(ctx, opts.ID, history.FileWrite, name, fields)
 	if err != nil {
 		return nil, err
@@ -130,7 +141,14 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 	if earlier != nil {
 		return writtenBefore(earlier)
 	}
-	info, err := s.inner.Write(ctx, name, content, opts)
+	from := &source{Reader: content}
+	info, err := s.inner.Write(ctx, name, from, opts)
+	if err != nil && from.err != nil {
+		err = &sandbox.Error{
+			Op: "write file", Code: sandbox.CodeCancelled, Err: from.err,
+			Message: "the content could not be read to its end, so the file is as it was",
+		}
+	}
 	if err != nil {
 		return nil, a.fail(ctx, err)
 	}
@@ -146,6 +164,20 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 	}
 	a.succeed(ctx, fields)
 	return info, nil
+}
+
+// source tells a fault of the content from one of the file.
+type source struct {
+	io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
 }
 
 // writtenBefore is the result of a write that was asked for twice.
@@ -169,7 +201,9 @@ func failedBefore(op *history.Operation) error {
 	switch op.Status {
 	case sandbox.Succeeded:
 		return nil
-	case sandbox.Started, sandbox.Lost:
+	case sandbox.Started:
+		return &sandbox.Error{Op: op.Type, Code: sandbox.CodeUnavailable, Retryable: true, Message: "operation " + op.ID + " is still under way"}
+	case sandbox.Lost:
 		return &sandbox.Error{Op: op.Type, Code: sandbox.CodeInterrupted, Message: "the outcome of operation " + op.ID + " is not known; look at the file"}
 	}
 	var result struct {
@@ -187,6 +221,11 @@ func failedBefore(op *history.Operation) error {
 
 // List implements sandbox.Session.
 func (s *Session) List(ctx context.Context, name string) ([]*sandbox.FileInfo, error) {
+	leave, err := s.enter("list directory")
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	a, _, err := s.fileAct(ctx, "", history.FileList, name, map[string]any{})
 	if err != nil {
 		return nil, err
@@ -205,6 +244,11 @@ func (s *Session) Remove(ctx context.Context, name string, opts *sandbox.RemoveO
 		opts = &sandbox.RemoveOptions{}
 	}
 	fields := map[string]any{"recursive": opts.Recursive}
+	leave, err := s.enter("remove")
+	if err != nil {
+		return err
+	}
+	defer leave()
 	a, earlier, err := s.fileAct(ctx, opts.ID, history.FileDelete, name, fields)
 	if err != nil {
 		return err

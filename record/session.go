@@ -80,8 +80,8 @@ type Session struct {
 	runs    map[string]*run // commands that run or ended a short while ago
 	ended   []*run          // those that ended, oldest first
 	closed  bool
-	pumps   sync.WaitGroup
-	closing chan struct{}
+	pumps   sync.WaitGroup // all that Close waits for
+	closing sync.Once
 
 	debts debts
 }
@@ -97,11 +97,11 @@ var _ interface {
 func New(inner sandbox.Session, store history.Store, opts *Options) *Session {
 	s := &Session{
 		inner: inner, store: store, opts: opts.withDefaults(),
-		runs: map[string]*run{}, closing: make(chan struct{}),
+		runs: map[string]*run{},
 	}
-	s.debts.due = make(chan struct{}, 1)
+	s.debts.due, s.debts.last = make(chan struct{}, 1), make(chan struct{})
 	if store != nil {
-		s.pumps.Go(s.settleDebts)
+		s.debts.payer.Go(s.settleDebts)
 	}
 	return s
 }
@@ -121,14 +121,27 @@ func (s *Session) Running() int {
 	return len(s.runs) - len(s.ended)
 }
 
-// Close stops every command, waits until its end is recorded, and closes the
-// inner session. The store is left to who opened it.
+// enter begins what Close has to wait for, until leave is called.
+func (s *Session) enter(op string) (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed(op)
+	}
+	s.pumps.Add(1)
+	return s.pumps.Done, nil
+}
+
+func errClosed(op string) error {
+	return &sandbox.Error{Op: op, Code: sandbox.CodeSandboxState, Message: "the session is closed"}
+}
+
+// Close stops every command, waits until its end and that of every act on a
+// file is recorded, and closes the inner session. The store is left to who
+// opened it.
 func (s *Session) Close(ctx context.Context) error {
 	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.closing)
-	}
+	s.closed = true
 	runs := make([]*run, 0, len(s.runs))
 	for _, r := range s.runs {
 		runs = append(runs, r)
@@ -138,11 +151,16 @@ func (s *Session) Close(ctx context.Context) error {
 		r.stop(ctx)
 	}
 	done := make(chan struct{})
-	go func() { s.pumps.Wait(); close(done) }()
+	go func() {
+		s.pumps.Wait()
+		s.closing.Do(func() { close(s.debts.last) })
+		s.debts.payer.Wait()
+		close(done)
+	}()
 	select {
 	case <-done:
 	case <-ctx.Done():
-		return sandbox.FromContext(ctx, "wait for running commands")
+		return sandbox.FromContext(ctx, "wait for what is under way")
 	}
 	for _, r := range runs {
 		s.forget(r)

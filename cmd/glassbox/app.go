@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -17,11 +18,17 @@ import (
 // app is one run of the program.
 type app struct {
 	in       io.Reader
-	out, err io.Writer
+	out, err io.Writer // as they come: what a command in a sandbox prints
+	page     *output   // on out: what this program answers
 	flags    globalFlags
 	settings *settings
-	making   bool   // sandboxes are to be made
+	making   bool // sandboxes are to be made
+	mu       sync.Mutex
 	owner    *owner // of the local runtime, if this process is it
+	closing  bool
+	closers  []context.CancelFunc // of what watches the owner
+	watching sync.WaitGroup
+	warned   bool // of records that cannot be read
 }
 
 type globalFlags struct {
@@ -31,6 +38,7 @@ type globalFlags struct {
 }
 
 func (a *app) root() *cobra.Command {
+	a.page = newOutput(a.out)
 	root := &cobra.Command{
 		Use:   "glassbox",
 		Short: "Run an AI agent's work in a sandbox, and see exactly what it did",
@@ -45,10 +53,10 @@ with it, on an OpenSandbox service.`,
   glassbox history show                      the latest, operation by operation`,
 		Version: version.String(), SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.configure() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
 	}
 	root.SetIn(a.in)
-	root.SetOut(a.out)
+	root.SetOut(a.page)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	flags := root.PersistentFlags()
@@ -60,13 +68,20 @@ with it, on an OpenSandbox service.`,
 		a.runCommand(), a.execCommand(), a.sandboxCommand(), a.historyCommand(),
 		a.serveCommand(), a.configCommand(), a.doctorCommand(), a.versionCommand(),
 	)
+	tellWrongCalls(root)
 	return root
 }
 
-func (a *app) configure() error {
+func (a *app) configure(cmd *cobra.Command) error {
 	var err error
 	if a.settings, err = loadSettings(&a.flags); err != nil {
 		return err
+	}
+	if a.settings.fault != "" && cmd.Name() != "config" { // which shows it
+		a.say("%s is left out: it %s", dotEnvFile, a.settings.fault)
+	}
+	if a.settings.withheld != "" {
+		a.say("%s", a.settings.withheld)
 	}
 	switch a.flags.output {
 	case "table", "json", "yaml":
@@ -103,12 +118,23 @@ func (a *app) asActor(ctx context.Context) context.Context {
 	return glassbox.WithActor(ctx, actor)
 }
 
-// close ends what this process served.
+// close ends what this process served, after the last of its answer is out.
 func (a *app) close(ctx context.Context) error {
-	if a.owner == nil {
-		return nil
+	return errors.Join(a.page.flush(), a.leave(ctx))
+}
+
+func (a *app) leave(ctx context.Context) error {
+	a.mu.Lock()
+	a.closing = true
+	for _, stop := range a.closers {
+		stop()
 	}
-	return errors.Join(a.owner.close(ctx))
+	a.mu.Unlock()
+	a.watching.Wait()
+	if o := a.owned(); o != nil {
+		return o.close(ctx)
+	}
+	return nil
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -19,7 +19,9 @@ func (a *app) configCommand() *cobra.Command {
 		Long: `Config shows the settings in force. They come from flags, then from the
 environment (GLASSBOX_URL, GLASSBOX_PORT, GLASSBOX_STATE_DIR, GLASSBOX_API_KEY;
 OPEN_SANDBOX_DOMAIN and OPEN_SANDBOX_API_KEY are read too), then from a file
-.env in the working directory, then from the defaults.`,
+.env in the working directory, then from the defaults. An API key goes only to
+a URL from the same place or one before it: a file .env that came with somebody
+else's work cannot send your key elsewhere.`,
 		RunE: func(*cobra.Command, []string) error {
 			list := a.inForce()
 			return a.print(list, func(t *table) {
@@ -42,7 +44,7 @@ OPEN_SANDBOX_DOMAIN and OPEN_SANDBOX_API_KEY are read too), then from a file
 			}
 			for _, s := range a.inForce() {
 				if s.Name == args[0] {
-					return a.print(s, func(t *table) { t.line(s.Value) })
+					return a.print(s, func(t *table) { t.line(plain(s.Value)) })
 				}
 			}
 			return usage("there is no setting %q", args[0])
@@ -70,6 +72,9 @@ func (a *app) inForce() []setting {
 	}
 	if s.url == "" {
 		list[0].Value = "this machine"
+	}
+	if s.fault != "" {
+		list = append(list, setting{dotEnvFile, s.fault, "working directory"})
 	}
 	return list
 }

@@ -32,7 +32,7 @@ isolated sandbox can be had here.`,
 					shown = append(shown, c)
 				}
 			}
-			if err := a.print(shown, func(t *table) {
+			if err := a.print(some(shown), func(t *table) {
 				for _, c := range shown {
 					t.row(sign(c), c.Name, c.Text)
 					if !c.OK && c.Fix != "" {

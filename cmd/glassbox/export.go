@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -63,28 +63,28 @@ func (a *app) export(ctx context.Context, h *opened, filter history.Filter, list
 		before, between, after = "[\n", ",\n", "\n]\n"
 	}
 	n := 0
-	write := func(text string) error { _, err := a.out.Write([]byte(text)); return err }
-	if err := write(before); err != nil {
-		return err
-	}
+	write := func(text string) { _, _ = a.page.Write([]byte(text)) }
+	write(before)
 	err := h.operations(ctx, filter, func(op *history.Operation) error {
 		e := &exported{Operation: op, Sandbox: h.ref.ID}
 		if err := e.load(ctx, h); err != nil {
 			return err
 		}
-		text, err := json.Marshal(e)
+		line, err := lineOfJSON(e)
 		if err != nil {
 			return err
 		}
 		if n++; n > 1 {
-			text = append([]byte(between), text...)
+			write(between)
 		}
-		return write(string(text))
+		write(strings.TrimSuffix(string(line), "\n"))
+		return a.page.failed()
 	})
 	if err != nil || !list && n == 0 {
 		return err
 	}
-	return write(after)
+	write(after)
+	return nil
 }
 
 // load reads the output, which the cap of the history bounds.

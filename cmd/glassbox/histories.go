@@ -4,15 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/glassboxhq/glassbox"
 	"github.com/glassboxhq/glassbox/history"
-	"github.com/glassboxhq/glassbox/history/sqlite"
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -40,9 +37,7 @@ func (a *app) histories(ctx context.Context, url string) ([]*localruntime.Histor
 
 // localHistories asks the owner of the state folder.
 func (a *app) localHistories(ctx context.Context) ([]*localruntime.History, error) {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return localruntime.DialState(ctx, a.settings.stateDir)
-	}}
+	transport := a.stateTransport()
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/glassbox/histories", nil)
 	if err != nil {
@@ -71,12 +66,13 @@ type opened struct {
 // open opens a history: of a sandbox that lives through its recorder, of one
 // that is gone from the file that it left.
 func (a *app) open(ctx context.Context, url string, ref *localruntime.History) (*opened, error) {
-	after, err := a.pending(ref.ID)
-	if err != nil {
-		return nil, err
-	}
+	after := a.pending(ref.ID)
 	if ref.Live {
-		box, err := glassbox.Connect(ctx, url, ref.ID, a.options())
+		opts := a.options()
+		if a.warned { // which the SDK would do once more
+			opts.Logger = nil
+		}
+		box, err := glassbox.Connect(ctx, url, ref.ID, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -88,15 +84,15 @@ func (a *app) open(ctx context.Context, url string, ref *localruntime.History) (
 			Message: "the sandbox is " + string(ref.State) + ", and its history is inside it",
 		}
 	}
-	store, err := sqlite.Open(filepath.Join(ref.Dir, "history.sqlite3"), &sqlite.Options{ReadOnly: true})
+	e, err := openEnded(ref)
 	if err != nil {
 		return nil, err
 	}
-	return &opened{store, ref, after, store.Close}, nil
+	return &opened{e, ref, after, e.Close}, nil
 }
 
 // choose opens the history that is meant: of the sandbox that word names, or
-// without a word the newest. The word may be the id of an operation: then that
+// without a word the newest that there is. The word may be the id of an operation: then that
 // is returned too.
 func (a *app) choose(ctx context.Context, word string) (*opened, *history.Operation, error) {
 	url, err := a.service(ctx)
@@ -107,11 +103,12 @@ func (a *app) choose(ctx context.Context, word string) (*opened, *history.Operat
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(list) == 0 {
-		return nil, nil, &sandbox.Error{Op: "open history", Code: sandbox.CodeSandboxNotFound, Message: "there is none yet; make one with glassbox run"}
-	}
 	if word == "" {
-		h, err := a.open(ctx, url, list[0])
+		at := slices.IndexFunc(list, holds)
+		if at < 0 {
+			return nil, nil, &sandbox.Error{Op: "open history", Code: sandbox.CodeSandboxNotFound, Message: "there is none yet; make one with glassbox run"}
+		}
+		h, err := a.open(ctx, url, list[at])
 		return h, nil, err
 	}
 	names := make([]known, len(list))
@@ -133,6 +130,9 @@ func (a *app) choose(ctx context.Context, word string) (*opened, *history.Operat
 func (a *app) findOperation(ctx context.Context, url string, list []*localruntime.History, opID string) (*opened, *history.Operation, error) {
 	var faults error
 	for _, ref := range list {
+		if !holds(ref) {
+			continue
+		}
 		h, err := a.open(ctx, url, ref)
 		if err != nil {
 			faults = errors.Join(faults, err)
@@ -154,18 +154,19 @@ func (a *app) findOperation(ctx context.Context, url string, list []*localruntim
 
 // pending returns what the outbox of this machine holds of a sandbox, or for
 // an empty id of creations that made none.
-func (a *app) pending(sandboxID string) ([]*history.Operation, error) {
+func (a *app) pending(sandboxID string) []*history.Operation {
 	list, err := glassbox.ListPending(a.settings.stateDir)
-	if err != nil {
-		return nil, err
+	if err != nil && !a.warned {
+		a.say("not all that was done is shown: %v", err)
+		a.warned = true
 	}
-	var ops []*history.Operation
+	ops := []*history.Operation{}
 	for _, p := range list {
 		if p.Sandbox == sandboxID {
 			ops = append(ops, p.Operation)
 		}
 	}
-	return ops, nil
+	return ops
 }
 
 func (h *opened) find(ctx context.Context, opID string) (*history.Operation, error) {

@@ -34,21 +34,17 @@ func (a *app) historyList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			failed, err := a.pending("")
-			if err != nil {
-				return err
-			}
 			answer := struct {
 				Histories []*localruntime.History `json:"histories"`
-				Failed    []*history.Operation    `json:"failed_creations"`
-			}{list, failed}
+				Creations []*history.Operation    `json:"creations"` // that made none, or of which that is not known
+			}{some(list), a.pending("")}
 			return a.print(answer, func(t *table) {
 				t.row("SANDBOX", "NAME", "STATE", "CREATED", "KEPT UNTIL")
 				for _, ref := range list {
 					t.row(ref.ID, short(ref.Name, 40), string(ref.State), moment(ref.Created), keptUntil(ref))
 				}
-				for _, op := range failed {
-					t.row("-", short(string(op.Request), 40), "not created", moment(op.StartedAt), "-")
+				for _, op := range answer.Creations {
+					t.row("-", short(string(op.Request), 40), "creation "+string(op.Status), moment(op.StartedAt), "-")
 				}
 			})
 		},
@@ -84,7 +80,15 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 func (f *filterFlags) read(cmd *cobra.Command, now time.Time) (history.Filter, error) {
 	filter := f.filter
 	for _, status := range f.statuses {
+		if err := oneOf("status", status, "started", "succeeded", "failed", "cancelled", "timeout", "unknown"); err != nil {
+			return filter, err
+		}
 		filter.Statuses = append(filter.Statuses, sandbox.Status(status))
+	}
+	if cmd.Flags().Changed("actor-type") {
+		if err := oneOf("actor-type", filter.ActorType, history.Agent, history.User, history.System); err != nil {
+			return filter, err
+		}
 	}
 	if cmd.Flags().Changed("exit-code") {
 		filter.ExitCode = &f.exit
@@ -174,10 +178,11 @@ func (a *app) raw(ctx context.Context, h history.Reader, op *history.Operation, 
 	if op.Command == nil {
 		return usage("operation %s is a %s, which has no output", op.ID, op.Type)
 	}
-	if err := eachOutput(ctx, h, op.ID, stream, func(data []byte) error {
-		_, err := a.out.Write(data)
-		return err
-	}); err != nil {
+	err := eachOutput(ctx, h, op.ID, stream, func(data []byte) error {
+		_, _ = a.page.Write(data)
+		return a.page.failed()
+	})
+	if err = errors.Join(err, a.page.flush()); err != nil {
 		return err
 	}
 	if op.Command.Recording == sandbox.RecordedTruncated || op.Command.Recording == sandbox.RecordedPart {
@@ -198,58 +203,6 @@ func eachOutput(ctx context.Context, h history.Reader, opID string, stream sandb
 			return err
 		}
 		at += int64(len(data))
-	}
-}
-
-func (a *app) historyFollow() *cobra.Command {
-	return &cobra.Command{
-		Use: "follow [SANDBOX]", Short: "Show a sandbox's operations as they begin and end", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			h, op, err := a.choose(cmd.Context(), first(args))
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, h.close()) }()
-			if op != nil {
-				return usage("follow takes a sandbox, not an operation")
-			}
-			return a.follow(cmd.Context(), h)
-		},
-	}
-}
-
-// follow shows what ends, from the beginning of the feed.
-func (a *app) follow(ctx context.Context, h *opened) error {
-	query := &history.ChangeQuery{Limit: 500, Wait: 30 * time.Second}
-	for {
-		feed, err := h.Changes(ctx, query)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if feed.Reset {
-			a.say("what was done before operation change %d is no longer kept", feed.Min)
-		}
-		for _, change := range feed.Changes {
-			if change.Type != history.Completed {
-				continue
-			}
-			op, err := h.Get(ctx, change.Operation)
-			if errors.Is(err, sandbox.ErrNotFound) {
-				continue // retention was faster
-			}
-			if err == nil {
-				err = a.showEntry(ctx, h, op)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if query.After = feed.Next; !h.ref.Live && len(feed.Changes) == 0 {
-			return nil // nothing more will come
-		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,9 @@ type owner struct {
 	rt    *localruntime.Runtime
 	stop  context.CancelFunc
 	ended chan struct{}
-	err   error
+	// before holds the sandboxes that were there: they go on without a server.
+	before map[string]bool
+	err    error
 }
 
 // service returns the URL to work on. Without one given, that is the local
@@ -30,25 +33,7 @@ func (a *app) service(ctx context.Context) (string, error) {
 	if a.settings.url != "" {
 		return a.settings.url, nil
 	}
-	for {
-		_, err := localruntime.DialState(ctx, a.settings.stateDir)
-		if err == nil {
-			return glassbox.Local, nil
-		}
-		err = a.own(ctx)
-		if err == nil {
-			return glassbox.Local, nil
-		}
-		if !errors.Is(err, localruntime.ErrOwned) {
-			return "", err
-		}
-		// Another process has just begun to own it, and will answer soon.
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return "", sandbox.FromContext(ctx, "reach the local runtime")
-		}
-	}
+	return glassbox.Local, a.takeOver(ctx)
 }
 
 // runtimeOptions finds the programs that sandboxes need. They are built if they
@@ -63,6 +48,12 @@ func (a *app) runtimeOptions(ctx context.Context) (*localruntime.Options, error)
 			return "", nil
 		}
 		return p.Find(ctx, func(what string) { a.say("%s", what) })
+	}
+	if a.making && !a.flags.here && os.Geteuid() != 0 {
+		return nil, &sandbox.Error{
+			Op: "start local runtime", Code: sandbox.CodeIsolation,
+			Message: "isolated sandboxes need root in this version: use sudo, or --here for no isolation; glassbox doctor tells more",
+		}
 	}
 	recorder, err := find(program.Recorder(), a.making)
 	if err != nil {
@@ -80,9 +71,6 @@ func (a *app) runtimeOptions(ctx context.Context) (*localruntime.Options, error)
 
 // own makes this process the owner of the state folder.
 func (a *app) own(ctx context.Context) error {
-	if a.owner != nil {
-		return nil
-	}
 	opts, err := a.runtimeOptions(ctx)
 	if err != nil {
 		return err
@@ -96,7 +84,7 @@ func (a *app) own(ctx context.Context) error {
 	seen.rt = rt
 	// It ends by close, after what this process did has been cleaned up.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	o := &owner{rt: rt, stop: stop, ended: make(chan struct{})}
+	o := &owner{rt: rt, stop: stop, ended: make(chan struct{}), before: map[string]bool{}}
 	go func() {
 		defer close(o.ended)
 		var recording sync.WaitGroup
@@ -104,46 +92,73 @@ func (a *app) own(ctx context.Context) error {
 		o.err = rt.Run(running)
 		recording.Wait()
 	}()
-	if _, err := rt.List(ctx); err != nil { // waits until it serves
+	list, err := rt.List(ctx) // waits until it serves
+	if err != nil {
 		return errors.Join(err, o.close(ctx))
 	}
+	for _, info := range list {
+		o.before[info.ID] = true
+	}
+	a.mu.Lock()
 	a.owner = o
+	a.mu.Unlock()
 	return nil
 }
 
+// owned returns the runtime that this process serves, or nil.
+func (a *app) owned() *owner {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.owner
+}
+
+// drainTimeout is for requests that are under way when the owner ends. Streams
+// go on with who takes its place.
+const drainTimeout = 2 * time.Second
+
 // close stops serving. Sandboxes go on.
-func (o *owner) close(context.Context) error {
+func (o *owner) close(ctx context.Context) error {
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	_ = o.rt.Drain(draining) // who is still there finds the next owner
 	o.stop()
 	<-o.ended
 	return o.err
 }
 
-// serveGuests goes on serving while sandboxes of other processes need it.
-func (a *app) serveGuests(ctx context.Context, before map[string]bool) error {
-	if a.owner == nil {
+const (
+	guestsEvery = 50 * time.Millisecond
+	guestsSoon  = 500 * time.Millisecond // who is just leaving is not told of
+)
+
+// serveGuests goes on serving while other programs work with what this one
+// serves, and while the sandboxes that they made run. The one called ours is
+// not theirs.
+func (a *app) serveGuests(ctx context.Context, ours string) error {
+	o := a.owned()
+	if o == nil {
 		return nil
 	}
-	told := false
-	for {
-		list, err := a.owner.rt.List(ctx)
+	for began, told := time.Now(), false; ; {
+		list, err := o.rt.List(ctx)
 		if err != nil {
 			return nil // told to end
 		}
 		guests := 0
 		for _, info := range list {
-			if !before[info.ID] && info.State == sandbox.Running {
+			if info.ID != ours && !o.before[info.ID] && (info.State == sandbox.Running || info.State == sandbox.Pending) {
 				guests++
 			}
 		}
-		if guests == 0 {
+		if guests == 0 && o.rt.Leases() == 0 {
 			return nil
 		}
-		if !told {
-			a.say("still serving %d sandbox(es) of other programs; Ctrl-C ends this, and they go on", guests)
+		if !told && time.Since(began) > guestsSoon {
 			told = true
+			a.say("still serving other programs on this machine; Ctrl-C ends this, and their sandboxes go on")
 		}
 		select {
-		case <-time.After(time.Second):
+		case <-time.After(guestsEvery):
 		case <-ctx.Done():
 			return nil
 		}

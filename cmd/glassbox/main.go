@@ -26,6 +26,9 @@ func main() {
 		}
 		return
 	}
+	// A reader that goes is an error of the write, to be cleaned up after like
+	// any other; without this the program would die of it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
@@ -43,15 +46,25 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writ
 	if err == nil {
 		return 0
 	}
-	if code, ok := errors.AsType[exitCode](err); ok {
+	if errors.Is(err, syscall.EPIPE) {
+		return pipeCode
+	}
+	code, ok := errors.AsType[exitCode](err)
+	if ok && err.Error() == code.Error() { // there is nothing else to tell
 		return int(code)
 	}
-	fmt.Fprintln(errs, "glassbox:", err)
+	fmt.Fprintln(errs, "glassbox:", plainLines(err.Error()))
+	if ok {
+		return int(code)
+	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return 2
 	}
 	return 1
 }
+
+// pipeCode is what a shell tells of a program that a closed pipe has ended.
+const pipeCode = 128 + int(syscall.SIGPIPE)
 
 // exitCode ends the program with the code of the command in the sandbox.
 type exitCode int

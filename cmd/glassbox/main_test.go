@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/glassboxhq/glassbox/internal/program"
 )
 
 // bin holds the built programs. The scripts run them as a person does.
-var bin string
+var bin, runsc string
 
 func TestMain(m *testing.M) {
 	code, err := testMain(m)
@@ -29,6 +31,7 @@ func testMain(m *testing.M) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
+	runsc, _ = program.Runsc().Look() // TestScriptsIsolated tells if there is none
 	for _, name := range []string{"glassbox", "glassbox-recorder"} {
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(bin, name), "../"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -47,6 +50,9 @@ func TestScriptsIsolated(t *testing.T) {
 	if os.Getenv("GLASSBOX_NO_ISOLATION") != "" {
 		t.Skip("needs gVisor")
 	}
+	if runsc == "" {
+		t.Fatal("runsc is not at hand; run make test, or set GLASSBOX_RUNSC")
+	}
 	scripts(t, "testdata/gvisor")
 }
 
@@ -56,7 +62,7 @@ func scripts(t *testing.T, dir string) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("GLASSBOX_STATE_DIR", filepath.Join(env.WorkDir, "state"))
-			env.Setenv("GLASSBOX_RUNSC", os.Getenv("GLASSBOX_RUNSC"))
+			env.Setenv("GLASSBOX_RUNSC", runsc)
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			env.Setenv("USER", "tester")
 			env.Setenv("TZ", "UTC")

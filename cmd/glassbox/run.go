@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -152,36 +153,62 @@ func (a *app) runOnce(ctx context.Context, opts *glassbox.Options, command *glas
 	if err != nil {
 		return err
 	}
-	before := map[string]bool{}
-	if a.owner != nil {
-		list, err := a.owner.rt.List(ctx)
-		if err != nil {
-			return err
-		}
-		for _, info := range list {
-			before[info.ID] = true
-		}
-	}
 	ctx = a.asActor(ctx)
+	lives := opts.TTL == 0 && opts.Cleanup != glassbox.Never
+	if lives {
+		opts.TTL = runTTL
+	}
 	done := a.progress("creating a sandbox")
 	box, err := glassbox.Create(ctx, url, opts)
 	done()
 	if err != nil {
 		return err
 	}
-	before[box.ID()] = true
 	for _, warning := range box.Info().Warnings {
 		if !a.flags.here {
 			a.say("%s", plain(warning))
 		}
 	}
+	stopRenewing := func() {}
+	if lives {
+		stopRenewing = a.renew(ctx, box)
+	}
 	err = a.runIn(ctx, box, command)
+	stopRenewing()
 	if closeErr := box.Close(ctx); closeErr != nil {
-		a.say("%v", closeErr)
+		err = errors.Join(err, closeErr)
 	} else if opts.Cleanup == glassbox.Never {
 		a.say("kept sandbox %s", box.ID())
 	}
-	return errors.Join(err, a.serveGuests(ctx, before))
+	return errors.Join(err, a.serveGuests(ctx, box.ID()))
+}
+
+// The sandbox of a run lives as long as the run: it expires soon after one
+// that was killed.
+const (
+	runTTL     = 2 * time.Hour
+	renewEvery = 10 * time.Minute
+)
+
+// renew keeps a sandbox alive until the returned function is called.
+func (a *app) renew(ctx context.Context, box *glassbox.Sandbox) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		tick := time.NewTicker(renewEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if err := box.Renew(ctx, runTTL); err != nil && ctx.Err() == nil {
+					a.say("the life of sandbox %s could not be renewed: %v", box.ID(), err)
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() { cancel(); renewing.Wait() }
 }
 
 // hereIn asks for no isolation where that was said, and says so.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,10 +51,11 @@ func (a *app) sandboxCreate() *cobra.Command {
 			for _, warning := range box.Info().Warnings {
 				a.say("%s", plain(warning))
 			}
-			if err := a.print(box.Info(), func(t *table) { t.line(box.ID()) }); err != nil {
-				return err
+			err = a.print(box.Info(), func(t *table) { t.line(box.ID()) })
+			if err != nil {
+				a.say("made sandbox %s", box.ID())
 			}
-			return box.Close(ctx)
+			return errors.Join(err, box.Close(ctx))
 		},
 	}
 	s.add(cmd)
@@ -74,7 +78,7 @@ func (a *app) sandboxList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(list, func(t *table) {
+			return a.print(some(list), func(t *table) {
 				t.row("ID", "NAME", "STATE", "IMAGE", "CREATED", "EXPIRES")
 				for _, info := range list {
 					t.row(info.ID, short(info.Name, 40), string(info.State), info.Image, moment(info.CreatedAt), moment(info.ExpiresAt))
@@ -126,19 +130,25 @@ func (a *app) sandboxDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var faults error
 			for _, word := range args {
-				info, err := a.find(ctx, url, word)
-				if err != nil {
-					return err
-				}
-				if err := glassbox.Delete(ctx, url, info.ID, a.options()); err != nil {
-					return err
-				}
-				a.say("deleted %s", info.ID)
+				faults = errors.Join(faults, a.delete(ctx, url, word))
 			}
-			return nil
+			return faults
 		},
 	}
+}
+
+func (a *app) delete(ctx context.Context, url, word string) error {
+	info, err := a.find(ctx, url, word)
+	if err != nil {
+		return err
+	}
+	if err := glassbox.Delete(ctx, url, info.ID, a.options()); err != nil {
+		return fmt.Errorf("sandbox %s: %w", info.ID, err)
+	}
+	a.say("deleted %s", info.ID)
+	return nil
 }
 
 // moment shows a time in the zone of who looks.

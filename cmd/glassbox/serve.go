@@ -75,9 +75,9 @@ func (a *app) serve(ctx context.Context, sample bool) error {
 		}
 		return err
 	}
-	a.owner.rt.SetListen(listener.Addr().String())
+	a.owned().rt.SetListen(listener.Addr().String())
 	server := &http.Server{
-		Handler:           lifecycle.New(a.owner.rt, &lifecycle.Options{APIKey: string(key), Version: version.String(), Here: a.flags.here, Logger: a.logger()}),
+		Handler:           lifecycle.New(a.owned().rt, &lifecycle.Options{APIKey: string(key), Version: version.String(), Here: a.flags.here, Logger: a.logger()}),
 		ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(a.logger().Handler(), slog.LevelDebug),
 	}
@@ -93,8 +93,8 @@ func (a *app) serve(ctx context.Context, sample bool) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-a.owner.ended:
-		return errors.Join(errors.New("the local runtime has ended"), a.owner.err)
+	case <-a.owned().ended:
+		return errors.Join(errors.New("the local runtime has ended"), a.owned().err)
 	case <-ctx.Done():
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
@@ -141,6 +141,6 @@ func (a *app) sampleOnce(ctx context.Context) error {
 		return err
 	}
 	err = errors.Join(a.showTimeline(ctx, h, history.Filter{}), h.close())
-	fmt.Fprintln(a.out)
-	return err
+	fmt.Fprintln(a.page)
+	return errors.Join(err, a.page.flush())
 }

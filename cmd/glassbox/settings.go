@@ -3,16 +3,17 @@ package main
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/knadh/koanf/parsers/dotenv"
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
 
 	"github.com/glassboxhq/glassbox"
@@ -28,6 +29,8 @@ type settings struct {
 	port     int
 	apiKey   opensandbox.Secret
 	origin   map[string]string // where each setting comes from
+	fault    string            // of the file .env
+	withheld string            // what is not sent, and why
 }
 
 const defaultPort = 7717
@@ -42,22 +45,28 @@ var variables = []struct{ name, setting string }{
 	{"GLASSBOX_API_KEY", "api_key"},
 }
 
+// keyVariables are those of variables that hold a key.
+var keyVariables = []string{"OPEN_SANDBOX_API_KEY", "GLASSBOX_API_KEY"}
+
+// dotEnvFile is a file of the working directory. It may have come with somebody
+// else's work.
+const dotEnvFile = ".env"
+
 func loadSettings(flags *globalFlags) (*settings, error) {
 	k := koanf.New(".")
-	origin := map[string]string{}
+	s := &settings{port: defaultPort, origin: map[string]string{}}
 	load := func(from string, layer *koanf.Koanf) {
 		for _, v := range variables {
 			if value := layer.String(v.name); value != "" {
 				_ = k.Set(v.setting, value) // a plain key cannot fail
-				origin[v.setting] = from + " " + v.name
+				s.origin[v.setting] = from + " " + v.name
 			}
 		}
 	}
 	dotEnv := koanf.New("\x00") // names with dots are names
-	if err := dotEnv.Load(file.Provider(".env"), dotenv.Parser()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, sandbox.Invalid(".env", "cannot be read: "+err.Error())
-	}
-	load(".env", dotEnv)
+	s.fault = loadDotEnv(dotEnv)
+	load(dotEnvFile, dotEnv)
+	theirKey, theirOrigin := k.String("api_key"), s.origin["api_key"]
 	environment := koanf.New("\x00")
 	if err := environment.Load(env.Provider("\x00", env.Opt{}), nil); err != nil {
 		return nil, sandbox.Invalid("environment", err.Error())
@@ -66,23 +75,88 @@ func loadSettings(flags *globalFlags) (*settings, error) {
 	given := map[string]any{}
 	for name, value := range map[string]string{"url": flags.url, "state_dir": flags.stateDir} {
 		if value != "" {
-			given[name], origin[name] = value, "flag"
+			given[name], s.origin[name] = value, "flag"
 		}
 	}
 	if err := k.Load(confmap.Provider(given, "."), nil); err != nil {
 		return nil, sandbox.Invalid("flags", err.Error())
 	}
-	s := &settings{url: k.String("url"), port: defaultPort, apiKey: opensandbox.Secret(k.String("api_key")), origin: origin}
+	s.url, s.apiKey = k.String("url"), opensandbox.Secret(k.String("api_key"))
+	if err := s.withhold(opensandbox.Secret(theirKey), theirOrigin); err != nil {
+		return nil, err
+	}
 	if text := k.String("port"); text != "" {
 		port, err := strconv.ParseUint(text, 10, 16)
 		if err != nil {
-			return nil, sandbox.Invalid("port", "must be a number from 0 (any free one) to 65535; it comes from "+origin["port"])
+			return nil, sandbox.Invalid("port", "must be a number from 0 (any free one) to 65535; it comes from "+s.origin["port"])
 		}
 		s.port = int(port)
+	}
+	if strings.ContainsFunc(string(s.apiKey), unicode.IsControl) {
+		return nil, sandbox.Invalid("api_key", "must not hold a line break or another control character; it comes from "+s.origin["api_key"])
 	}
 	var err error
 	s.stateDir, err = glassbox.StateDir(k.String("state_dir"))
 	return s, err
+}
+
+// withhold keeps a key that the user has from a service that a file in the
+// working directory names: that gets the key of the same file, or none.
+func (s *settings) withhold(theirs opensandbox.Secret, origin string) error {
+	from := s.origin["api_key"]
+	if s.apiKey == "" || from == origin || !strings.HasPrefix(s.origin["url"], dotEnvFile+" ") {
+		return nil
+	}
+	s.withheld = fmt.Sprintf("the key of %s is not sent to %s, which comes from %s; give the url by --url or GLASSBOX_URL to send it",
+		strings.TrimPrefix(from, "environment "), s.url, s.origin["url"])
+	if s.apiKey, s.origin["api_key"] = theirs, origin; origin == "" {
+		delete(s.origin, "api_key")
+	}
+	for _, name := range keyVariables { // where the SDK looks for one
+		if err := os.Unsetenv(name); err != nil {
+			return sandbox.Invalid("environment", err.Error())
+		}
+	}
+	return nil
+}
+
+// maxDotEnv bounds what is read of the file, in bytes.
+const maxDotEnv = 1 << 20
+
+// loadDotEnv tells what is wrong with the file, if there is one. It never
+// quotes it: it may hold secrets.
+func loadDotEnv(k *koanf.Koanf) (fault string) {
+	info, err := os.Stat(dotEnvFile)
+	switch {
+	case err != nil && errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil:
+		return "cannot be read: " + reason(err)
+	case info.IsDir():
+		return "" // of another program
+	case !info.Mode().IsRegular() || info.Size() > maxDotEnv:
+		return "is no plain file of at most 1 MiB"
+	}
+	text, err := os.ReadFile(dotEnvFile)
+	if err != nil {
+		return "cannot be read: " + reason(err)
+	}
+	values, err := dotenv.Parser().Unmarshal(text)
+	if err == nil {
+		err = k.Load(confmap.Provider(values, "\x00"), nil)
+	}
+	if err != nil {
+		return "cannot be read: it must hold lines of NAME=value"
+	}
+	return ""
+}
+
+// reason is what the system says, without the path.
+func reason(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return err.Error()
 }
 
 func (s *settings) keyFile() string { return filepath.Join(s.stateDir, "api_key") }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -27,14 +28,17 @@ func (a *app) showTimeline(ctx context.Context, h *opened, filter history.Filter
 		}
 		return a.print(list, nil)
 	}
-	fmt.Fprintf(a.out, "sandbox %s  %s  %s\n", h.ref.ID, plain(h.ref.Name), strings.ToLower(string(h.ref.State)))
+	fmt.Fprintf(a.page, "sandbox %s  %s  %s\n", h.ref.ID, plain(h.ref.Name), strings.ToLower(string(h.ref.State)))
 	none := true
 	err := h.operations(ctx, filter, func(op *history.Operation) error {
 		none = false
-		return a.showEntry(ctx, h, op)
+		if err := a.showEntry(ctx, h, op); err != nil {
+			return err
+		}
+		return a.page.failed()
 	})
 	if err == nil && none {
-		fmt.Fprintln(a.out, "  no operations")
+		fmt.Fprintln(a.page, "  no operations")
 	}
 	return err
 }
@@ -75,24 +79,17 @@ func (a *app) status(s sandbox.Status) string {
 // showEntry prints one operation of a timeline.
 func (a *app) showEntry(ctx context.Context, h history.Reader, op *history.Operation) error {
 	took := ""
-	if history.Final(op.Status) {
+	if history.Final(op.Status) && !op.CompletedAt.IsZero() {
 		took = duration(op.Duration)
 	}
-	fmt.Fprintf(a.out, "\n%s  [%s] %-18s %s %8s  %s\n",
-		op.StartedAt.Local().Format("15:04:05.000"), plain(op.Source), plain(op.Type), a.status(op.Status), took, a.paint(dim, op.ID))
-	who := plain(op.Actor.Type)
-	if op.Actor.ID != "" {
-		who += " " + plain(op.Actor.ID)
-	}
-	if op.Actor.Run != "" {
-		who += " | run " + plain(op.Actor.Run)
-	}
-	if op.Foreign {
-		who += " | recorded by the Python SDK: without line breaks"
-	}
-	fmt.Fprintf(a.out, "    by %s\n", who)
+	fmt.Fprintf(a.page, "\n%s  [%s] %-18s %s %8s  %s\n",
+		op.StartedAt.Local().Format("15:04:05.000"), plain(op.Source), plain(op.Type), a.status(op.Status), took, a.paint(dim, plain(op.ID)))
+	fmt.Fprintf(a.page, "    by %s\n", whoOf(op))
 	if what := whatOf(op); what != "" {
-		fmt.Fprintf(a.out, "    %s\n", short(what, 200))
+		fmt.Fprintf(a.page, "    %s\n", short(what, 200))
+	}
+	if why := unknownFor(op); why != "" {
+		fmt.Fprintf(a.page, "    %s\n", short(plain(why), 200))
 	}
 	if op.Command == nil {
 		return nil
@@ -106,12 +103,37 @@ func (a *app) showEntry(ctx context.Context, h history.Reader, op *history.Opera
 		return err
 	}
 	if line != "" {
-		fmt.Fprintf(a.out, "    ▸ %s: %s\n", stream, short(plain(line), 200))
+		fmt.Fprintf(a.page, "    ▸ %s: %s\n", stream, short(plain(line), 200))
 	}
 	if op.Command.ExitCode != nil && *op.Command.ExitCode != 0 {
-		fmt.Fprintf(a.out, "    exit code %d\n", *op.Command.ExitCode)
+		fmt.Fprintf(a.page, "    exit code %d\n", *op.Command.ExitCode)
 	}
 	return nil
+}
+
+// unknownFor tells why nobody knows how an operation ended.
+func unknownFor(op *history.Operation) string {
+	var result struct {
+		Reason string `json:"reason"`
+	}
+	if op.Status != sandbox.Lost || json.Unmarshal(op.Result, &result) != nil {
+		return ""
+	}
+	return result.Reason
+}
+
+func whoOf(op *history.Operation) string {
+	who := plain(op.Actor.Type)
+	if op.Actor.ID != "" {
+		who += " " + plain(op.Actor.ID)
+	}
+	if op.Actor.Run != "" {
+		who += " | run " + plain(op.Actor.Run)
+	}
+	if op.Foreign {
+		who += " | recorded by the Python SDK: without line breaks"
+	}
+	return who
 }
 
 func whatOf(op *history.Operation) string {
@@ -188,7 +210,7 @@ func (a *app) showOperation(ctx context.Context, h *opened, op *history.Operatio
 	}
 	for _, fact := range t {
 		if fact[1] != "" {
-			fmt.Fprintf(a.out, "    %-12s %s\n", fact[0], plain(fact[1]))
+			fmt.Fprintf(a.page, "    %-12s %s\n", fact[0], plain(fact[1]))
 		}
 	}
 	for _, stream := range []sandbox.Stream{sandbox.Stdout, sandbox.Stderr} {
@@ -210,16 +232,16 @@ func (a *app) showOutput(ctx context.Context, h *opened, op *history.Operation, 
 	if err != nil || len(data) == 0 {
 		return err
 	}
-	fmt.Fprintf(a.out, "  %s\n", stream)
+	fmt.Fprintf(a.page, "  %s\n", stream)
 	for line := range strings.Lines(string(data)) {
-		fmt.Fprintf(a.out, "    %s\n", plain(strings.TrimRight(line, "\r\n")))
+		fmt.Fprintf(a.page, "    %s\n", plain(strings.TrimRight(line, "\r\n")))
 	}
 	kept := op.Command.StdoutBytes
 	if stream == sandbox.Stderr {
 		kept = op.Command.StderrBytes
 	}
 	if kept > int64(len(data)) {
-		fmt.Fprintf(a.out, "    … %d more bytes: --%s\n", kept-int64(len(data)), stream)
+		fmt.Fprintf(a.page, "    … %d more bytes: --%s\n", kept-int64(len(data)), stream)
 	}
 	return nil
 }

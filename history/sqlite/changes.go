@@ -108,22 +108,26 @@ func (s *Store) changes(ctx context.Context, after int64, limit int) (*history.F
 
 // bounds finds the first and last entry that are kept, and the last that ever
 // was.
-func (s *Store) bounds(ctx context.Context, q *sql.Tx, feed *history.Feed) (last int64, err error) {
+func (s *Store) bounds(ctx context.Context, q *sql.Tx, feed *history.Feed) (last int64, _ error) {
 	alive, args := s.alive()
-	err = q.QueryRowContext(ctx, `
-		select c.seq from history_changes c join history_events e on e.event_id = c.event_id
-		where `+alive+` order by c.seq limit 1`, args...).Scan(&feed.Min)
-	if noRows(err) {
-		err = nil
+	var first, highest, ever anyNumber
+	for _, bound := range []struct {
+		query string
+		args  []any
+		found *anyNumber
+	}{
+		{`select c.seq from history_changes c join history_events e on e.event_id = c.event_id
+			where typeof(c.seq) = 'integer' and ` + alive + ` order by c.seq limit 1`, args, &first},
+		{`select seq from history_changes where typeof(seq) = 'integer' order by seq desc limit 1`, nil, &highest},
+		{`select seq from sqlite_sequence where name = 'history_changes'`, nil, &ever},
+	} {
+		err := q.QueryRowContext(ctx, bound.query, bound.args...).Scan(bound.found)
+		if err != nil && !noRows(err) {
+			return 0, err
+		}
 	}
-	if err == nil {
-		err = q.QueryRowContext(ctx, `select coalesce(max(seq), 0) from history_changes`).Scan(&feed.Max)
-	}
-	if err == nil {
-		err = q.QueryRowContext(ctx, `
-			select coalesce(max(seq), 0) from sqlite_sequence where name = 'history_changes'`).Scan(&last)
-	}
-	return max(last, feed.Max), err
+	feed.Min, feed.Max = first.n, highest.n
+	return max(ever.n, feed.Max), nil
 }
 
 func (s *Store) readChanges(ctx context.Context, q *sql.Tx, feed *history.Feed, limit int) error {
@@ -131,7 +135,7 @@ func (s *Store) readChanges(ctx context.Context, q *sql.Tx, feed *history.Feed, 
 	rows, err := q.QueryContext(ctx, `
 		select c.seq, c.change_id, c.event_id, c.change_type, c.changed_at
 		from history_changes c join history_events e on e.event_id = c.event_id
-		where c.seq > ? and `+alive+` order by c.seq limit ?`,
+		where c.seq > ? and typeof(c.seq) = 'integer' and `+alive+` order by c.seq limit ?`,
 		append(append([]any{feed.Next}, args...), limit)...)
 	if err != nil {
 		return err
@@ -139,15 +143,16 @@ func (s *Store) readChanges(ctx context.Context, q *sql.Tx, feed *history.Feed, 
 	defer rows.Close()
 	size := 0
 	for rows.Next() {
-		var c history.Change
-		var at string
-		if err := rows.Scan(&c.Seq, &c.ID, &c.Operation, &c.Type, &at); err != nil {
+		var seq anyNumber
+		var change, operation, kind, at anyText
+		if err := rows.Scan(&seq, &change, &operation, &kind, &at); err != nil {
 			return err
 		}
+		c := history.Change{Seq: seq.n, ID: change.text, Operation: operation.text, Type: kind.text}
 		if size += 128 + len(c.ID); size > maxAnswer && len(feed.Changes) > 0 {
 			break
 		}
-		c.At, _ = history.ParseTime(at)
+		c.At, _ = history.ParseTime(at.text)
 		feed.Changes = append(feed.Changes, &c)
 		feed.Next = c.Seq
 	}

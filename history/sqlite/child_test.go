@@ -18,7 +18,7 @@ const childEnv = "GLASSBOX_TEST_CHILD"
 // children are the second processes of tests. Each writes a line when it is
 // ready, and ends when its stdin does.
 func children() map[string]func(path string) error {
-	return map[string]func(string) error{"lock": childLock, "open": childOpen, "record": childRecord}
+	return map[string]func(string) error{"lock": childLock, "open": childOpen, "record": childRecord, "show": childShow}
 }
 
 func TestMain(m *testing.M) {

@@ -28,9 +28,13 @@ func busyPragma(patience time.Duration) string {
 // dsn names a file with the pragmas that every connection gets. The driver
 // sets busy_timeout first, so that none of the others meets a lock unarmed.
 func (s *Store) dsn(path string, pragmas ...string) string {
-	values := url.Values{
-		"mode":    {"rw"},
-		"_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", s.opts.BusyTimeout.Milliseconds())),
+	return dsn(path, "rw", "", append(pragmas, fmt.Sprintf("busy_timeout(%d)", s.opts.BusyTimeout.Milliseconds())))
+}
+
+func dsn(path, mode, vfs string, pragmas []string) string {
+	values := url.Values{"mode": {mode}, "_pragma": pragmas}
+	if vfs != "" {
+		values.Set("vfs", vfs)
 	}
 	name := url.URL{Scheme: "file", Path: path, RawQuery: values.Encode()}
 	return name.String()
@@ -42,6 +46,8 @@ type conn struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	whose [3]any // provider key, sandbox id and instance id of the file
+	files files  // what was opened
+	made  bool   // it held no history before
 }
 
 // identify puts the identity of the file behind the id of an event's values.
@@ -50,9 +56,13 @@ func (c *conn) identify(event []any) []any {
 }
 
 // openWriter opens the file for writing and makes what is missing: the
-// folder, the file and the tables.
-func (s *Store) openWriter(ctx context.Context) (*conn, error) {
+// folder, the file and the tables. What first does belongs to that.
+func (s *Store) openWriter(ctx context.Context, first opening) (*conn, error) {
 	if err := makeFile(s.path); err != nil {
+		return nil, err
+	}
+	before, err := os.Lstat(s.path)
+	if err != nil {
 		return nil, err
 	}
 	db, err := sql.Open("sqlite", s.dsn(s.path,
@@ -66,7 +76,7 @@ func (s *Store) openWriter(ctx context.Context) (*conn, error) {
 	c := &conn{db: db, stmts: map[string]*sql.Stmt{}}
 	if c.conn, err = db.Conn(ctx); err == nil {
 		if err = c.useLog(ctx, s.opts.BusyTimeout); err == nil {
-			err = s.prepare(ctx, c)
+			err = s.prepare(ctx, c, before, first)
 		}
 	}
 	if err != nil {
@@ -80,13 +90,20 @@ func (s *Store) openWriter(ctx context.Context) (*conn, error) {
 // SQLite gives the log and its index the mode of the file.
 func makeFile(path string) error {
 	dir := filepath.Dir(path)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(dir)
+	switch {
+	case err == nil && !info.IsDir():
+		return misplace(dir, info, "the folder of a history")
+	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return err
 		}
+	}
+	if err := inspectBeside(path); err != nil {
+		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -126,11 +143,21 @@ func (c *conn) useLog(ctx context.Context, patience time.Duration) error {
 // prepare checks what the file holds, and makes a history of an empty one.
 // Of several processes that do so at once, the first makes it and the others
 // find it.
-func (s *Store) prepare(ctx context.Context, c *conn) error {
+func (s *Store) prepare(ctx context.Context, c *conn, before fs.FileInfo, first opening) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
 	err := s.prepareLocked(ctx, c)
+	if err == nil {
+		err = first(c)
+	}
+	if err == nil {
+		// What the name stood for before and stands for now is what was
+		// opened in between.
+		if c.files, err = lookAt(s.path); gone(err) || err == nil && moved(before, c.files.db, nil) {
+			err = errMoved
+		}
+	}
 	if err == nil {
 		err = c.commit()
 	}
@@ -167,8 +194,12 @@ func (s *Store) prepareLocked(ctx context.Context, c *conn) error {
 		meta[key] = value
 	}
 	c.whose = [3]any{meta[keyProvider], meta[keySandbox], meta[keyInstance]}
+	c.made = !found
 	return nil
 }
+
+// opening takes part in the transaction in which a history was found or made.
+type opening func(*conn) error
 
 // prepare compiles a query once: the driver keeps the statement, which makes
 // a small insert three times as fast.

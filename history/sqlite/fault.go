@@ -26,11 +26,14 @@ func (s *Store) fault(op string, err error) error {
 	code, message := s.diagnose(err)
 	return &sandbox.Error{
 		Op: op, Code: code, Message: message, Err: err,
-		Retryable: code == sandbox.CodeHistoryLocked || code == sandbox.CodeHistoryExhausted,
+		Retryable: code == sandbox.CodeHistoryLocked || code == sandbox.CodeHistoryExhausted || errors.Is(err, errMoved),
 	}
 }
 
 func (s *Store) diagnose(err error) (sandbox.Code, string) {
+	if m, ok := errors.AsType[*misplaced](err); ok {
+		return sandbox.CodeHistoryCorrupt, m.path + " is left as it is; move it away to begin a new history"
+	}
 	switch cause := s.cause(err); cause {
 	case sandbox.CodeHistoryLocked:
 		return cause, fmt.Sprintf("another process has kept %s locked for %s; try again, or end that process",

@@ -173,13 +173,15 @@ func (w *writer) lookup(id string) (*running, error) {
 		return r, nil
 	}
 	for i, stream := range streams {
+		var next, size anyNumber
 		err := w.conn.row(`
-			select coalesce(max(chunk_index) + 1, 0), coalesce(sum(original_size), 0)
+			select coalesce(max(chunk_index) + 1, 0), total(original_size)
 			from command_output_chunks where event_id = ? and stream = ?`,
-			[]any{id, string(stream)}, &r.streams[i].next, &r.streams[i].size)
+			[]any{id, string(stream)}, &next, &size)
 		if err != nil {
 			return nil, err
 		}
+		r.streams[i] = place{next: int(next.n), size: size.n}
 	}
 	w.remember(id, r)
 	return r, nil

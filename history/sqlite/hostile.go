@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -35,21 +34,15 @@ func (s *Store) openCopy() error {
 	if _, err := os.Lstat(s.path); errors.Is(err, fs.ErrNotExist) {
 		return &sandbox.Error{Op: op, Code: sandbox.CodeHistory, Message: "there is no history", Err: err}
 	}
-	dir, err := os.MkdirTemp("", "glassbox-history-") // 0700
+	p, err := s.newPrivate()
 	if err != nil {
 		return s.fault(op, err)
 	}
-	s.remove = func() { _ = os.RemoveAll(dir) }
-	copied := filepath.Join(dir, "history.sqlite3")
-	if err = copyHistory(copied, s.path); err == nil {
-		if _, err = inspect(copied); err == nil {
-			s.readers, err = s.openHostile(copied)
-		}
-	}
-	if err != nil {
-		s.remove()
+	if s.readers, err = s.openHostile(p); err != nil {
+		p.close()
 		return s.fault(op, err)
 	}
+	s.remove = p.close
 	return nil
 }
 
@@ -99,8 +92,8 @@ func copyRegular(to, from string, limit int64) (int64, error) {
 
 // openHostile opens the copy, with everything off that a file could use to
 // run something, and refuses what a history does not have.
-func (s *Store) openHostile(path string) (*sql.DB, error) {
-	db, err := s.openReaders(path, "trusted_schema(0)", "query_only(1)", "cell_size_check(1)")
+func (s *Store) openHostile(p *private) (*sql.DB, error) {
+	db, err := s.openReaders(p.dsn("trusted_schema(0)", "query_only(1)", "cell_size_check(1)"))
 	if err != nil {
 		return nil, err
 	}

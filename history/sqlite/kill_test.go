@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	killRounds = flag.Int("killrounds", 0, "rounds of TestKill; 0: GLASSBOX_KILL_ROUNDS, else 25")
+	killRounds = flag.Int("killrounds", 0, "rounds of TestKill; 0: GLASSBOX_KILL_ROUNDS, else 25, and 200 when CI is true")
 	killSeed   = flag.Uint64("killseed", 0, "seed of TestKill; 0: of the time")
 )
 
@@ -156,6 +156,9 @@ func TestKill(t *testing.T) {
 	rounds := *killRounds
 	if rounds == 0 {
 		rounds = 25
+		if os.Getenv("CI") == "true" {
+			rounds = 200
+		}
 		if n, err := strconv.Atoi(os.Getenv("GLASSBOX_KILL_ROUNDS")); err == nil {
 			rounds = n
 		}

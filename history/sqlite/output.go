@@ -91,17 +91,18 @@ func readOutput(ctx context.Context, q *sql.Tx, at span) ([]byte, error) {
 		return nil, err
 	}
 	defer rows.Close()
-	var first, last int
+	var first, last int64
 	var passed, end int64 // bytes before the first row and up to the last
 	for rows.Next() && end < at.offset+at.length {
-		var size int64
-		if err := rows.Scan(&last, &size); err != nil {
+		var index, size anyNumber
+		if err := rows.Scan(&index, &size); err != nil {
 			return nil, err
 		}
+		last = index.n
 		if end <= at.offset {
 			first, passed = last, end
 		}
-		end += size
+		end += size.rowSize()
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -112,31 +113,34 @@ func readOutput(ctx context.Context, q *sql.Tx, at span) ([]byte, error) {
 	if err := rows.Close(); err != nil {
 		return nil, err
 	}
-	data, err := readRows(ctx, q, at, first, last)
+	skip := at.offset - passed
+	data, err := readRows(ctx, q, at, [2]int64{first, last}, skip+at.length)
 	if err != nil {
 		return nil, err
 	}
-	data = data[min(at.offset-passed, int64(len(data))):]
+	data = data[min(skip, int64(len(data))):]
 	return data[:min(at.length, int64(len(data)))], nil
 }
 
-func readRows(ctx context.Context, q *sql.Tx, at span, first, last int) ([]byte, error) {
+// readRows reads rows from the first to the last, until they make enough
+// bytes.
+func readRows(ctx context.Context, q *sql.Tx, at span, bounds [2]int64, enough int64) ([]byte, error) {
 	rows, err := q.QueryContext(ctx, `select data, encoding, original_size from command_output_chunks
 		where event_id = ? and stream = ? and chunk_index between ? and ? order by chunk_index`,
-		at.id, string(at.stream), first, last)
+		at.id, string(at.stream), bounds[0], bounds[1])
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	var data []byte
-	for rows.Next() {
+	for rows.Next() && int64(len(data)) < enough {
 		var raw sql.RawBytes
-		var encoding string
-		var size int64
+		var encoding anyText
+		var size anyNumber
 		if err := rows.Scan(&raw, &encoding, &size); err != nil {
 			return nil, err
 		}
-		plain, err := unpack(raw, encoding, size)
+		plain, err := unpack(raw, encoding.text, size.n)
 		if err != nil {
 			return nil, err
 		}

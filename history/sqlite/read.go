@@ -51,13 +51,15 @@ func (s *Store) Get(ctx context.Context, id string) (*history.Operation, error) 
 }
 
 // alive is the condition under which an operation e is answered: it runs, or
-// its time is not over, or an active consumer has yet to read it.
+// its time is not over or cannot be read, or an active consumer has yet to
+// read it.
 func (s *Store) alive() (string, []any) {
 	if s.opts.TTL < 0 {
 		return "true", nil
 	}
 	now := s.opts.Now()
 	return `(e.status = 'started' or coalesce(e.completed_at, e.occurred_at) >= ?
+		or coalesce(e.completed_at, e.occurred_at, '') not glob '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T*'
 		or coalesce((select max(seq) from history_changes where event_id = e.event_id), 0)
 			> (select coalesce(min(acknowledged_seq), 9223372036854775807) from history_consumers where updated_at >= ?))`,
 		[]any{history.FormatTime(now.Add(-s.opts.TTL)), history.FormatTime(now.Add(-activeConsumer))}
@@ -116,84 +118,100 @@ func countOutput(ctx context.Context, q *sql.Tx, op *history.Operation) error {
 	if op.Command == nil {
 		return nil
 	}
-	rows, err := q.QueryContext(ctx, `select stream, sum(`+sizeOf(op.Foreign)+`)
+	rows, err := q.QueryContext(ctx, `select stream, total(`+sizeOf(op.Foreign)+`)
 		from command_output_chunks where event_id = ? group by stream`, op.ID)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var stream string
-		var size int64
+		var stream anyText
+		var size anyNumber
 		if err := rows.Scan(&stream, &size); err != nil {
 			return err
 		}
-		if stream == string(sandbox.Stderr) {
-			op.Command.StderrBytes = size
-		} else {
-			op.Command.StdoutBytes = size
+		switch sandbox.Stream(stream.text) {
+		case sandbox.Stdout:
+			op.Command.StdoutBytes = max(size.n, 0)
+		case sandbox.Stderr:
+			op.Command.StderrBytes = max(size.n, 0)
 		}
 	}
 	return rows.Err()
 }
 
-// scanOperation reads one row of operations.
+// scanOperation reads one row of operations, as well as it can be read.
 func scanOperation(rows *sql.Rows) (*history.Operation, error) {
 	var (
 		op                                history.Operation
-		actor, thread, run, correlation   sql.NullString
-		occurred                          string
-		completed, request, result        sql.NullString
-		duration, timeout, exit, complete sql.NullInt64
-		command, line, dir, env, storage  sql.NullString
-		file, path, old, change           sql.NullString
-		before, after, encoding           sql.NullString
-		beforeSize, afterSize             sql.NullInt64
-		diff                              []byte
+		seq                               anyNumber
+		opID, kind, status, source        anyText
+		actorType                         anyText
+		actor, thread, run, correlation   anyText
+		occurred, completed               anyText
+		request, result                   anyText
+		duration, timeout, exit, complete anyNumber
+		command, line, dir, env, storage  anyText
+		file                              fileColumns
 	)
-	err := rows.Scan(&op.Seq, &op.ID, &op.Type, &op.Status, &op.Source,
-		&op.Actor.Type, &actor, &thread, &run, &correlation,
+	err := rows.Scan(append([]any{
+		&seq, &opID, &kind, &status, &source,
+		&actorType, &actor, &thread, &run, &correlation,
 		&occurred, &completed, &duration, &request, &result,
 		&command, &line, &dir, &env, &timeout, &exit, &complete, &storage,
-		&file, &path, &old, &change, &before, &after, &beforeSize, &afterSize, &diff, &encoding)
+	}, file.dest()...)...)
 	if err != nil {
 		return nil, errors.Join(errScan, err)
 	}
-	op.Actor.ID, op.Actor.Thread, op.Actor.Run, op.Actor.Correlation = actor.String, thread.String, run.String, correlation.String
-	op.Request, op.Result = document(request.String), document(result.String)
+	op.Seq, op.ID, op.Type, op.Status, op.Source = seq.n, opID.text, kind.text, statusOf(status.text), source.text
+	op.Actor = history.Actor{
+		Type: actorType.text, ID: actor.text, Thread: thread.text, Run: run.text, Correlation: correlation.text,
+	}
+	op.Request, op.Result = document(request.text), document(result.text)
 	op.Foreign = !history.Ours(op.Request)
 	op.Request, op.Actor.TraceParent = cutTrace(op.Request)
-	setTimes(&op, occurred, completed.String, duration.Int64)
-	if command.Valid {
+	setTimes(&op, occurred.text, completed.text, duration.n)
+	if command.valid {
 		op.Command = &history.Command{
-			Line: line.String, Dir: dir.String, Env: environment(env.String), TimeoutMS: timeout.Int64,
-			OutputComplete: complete.Int64 != 0, Recording: sandbox.Recording(storage.String),
+			Line: line.text, Dir: dir.text, Env: environment(env.text), TimeoutMS: timeout.n,
+			OutputComplete: complete.n != 0, Recording: sandbox.Recording(storage.text),
 		}
-		if exit.Valid {
-			code := int(exit.Int64)
+		if exit.valid {
+			code := int(exit.n)
 			op.Command.ExitCode = &code
 		}
 	}
-	if file.Valid {
-		op.File = &history.File{
-			Path: path.String, OldPath: old.String, Change: change.String,
-			BeforeHash: before.String, AfterHash: after.String,
-			BeforeSize: number(beforeSize), AfterSize: number(afterSize),
-		}
-		plain, err := unpack(diff, encoding.String, anySize)
-		if err != nil {
-			return nil, err
-		}
-		op.File.Diff = string(plain)
-	}
+	op.File = file.file()
 	return &op, nil
 }
 
-func number(n sql.NullInt64) *int64 {
-	if !n.Valid {
+// fileColumns are the columns of an act on a file.
+type fileColumns struct {
+	id, path, old, change, before, after anyText
+	beforeSize, afterSize                anyNumber
+	diff, encoding                       anyText
+}
+
+func (f *fileColumns) dest() []any {
+	return []any{
+		&f.id, &f.path, &f.old, &f.change, &f.before, &f.after, &f.beforeSize, &f.afterSize, &f.diff, &f.encoding,
+	}
+}
+
+func (f *fileColumns) file() *history.File {
+	if !f.id.valid {
 		return nil
 	}
-	return &n.Int64
+	diff, err := unpack([]byte(f.diff.text), f.encoding.text, anySize)
+	if err != nil {
+		diff = []byte("unreadable diff: " + err.Error())
+	}
+	return &history.File{
+		Path: f.path.text, OldPath: f.old.text, Change: f.change.text,
+		BeforeHash: f.before.text, AfterHash: f.after.text,
+		BeforeSize: f.beforeSize.pointer(), AfterSize: f.afterSize.pointer(),
+		Diff: string(diff),
+	}
 }
 
 // setTimes reads the times, which other programs may have written wrongly:

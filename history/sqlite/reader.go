@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"io/fs"
+	"os"
 
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -24,25 +25,33 @@ func (s *Store) reader() (*sql.DB, error) {
 	case s.opts.ReadOnly:
 		return nil, nil
 	}
-	size, err := inspect(s.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && size == 0 {
+	file, err := inspect(s.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && file.Size() == 0 {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, s.fault("open history", err)
 	}
-	db, err := s.openReaders(s.path, "query_only(1)")
+	db, err := s.openReaders(s.dsn(s.path, "query_only(1)"))
+	if err == nil && db != nil {
+		if now, lookErr := os.Lstat(s.path); moved(file, now, lookErr) {
+			_ = db.Close()
+			err = errMoved
+		}
+	}
 	if err != nil {
 		return nil, s.fault("open history", err)
 	}
-	s.readers = db
+	if db != nil {
+		s.readers, s.readFile = db, file
+	}
 	return db, nil
 }
 
 // openReaders opens the file for reading. It returns nil if the file holds no
 // history yet.
-func (s *Store) openReaders(path string, pragmas ...string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", s.dsn(path, pragmas...))
+func (s *Store) openReaders(dsn string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +59,8 @@ func (s *Store) openReaders(path string, pragmas ...string) (*sql.DB, error) {
 	db.SetMaxIdleConns(maxReaders)
 	ctx := context.Background()
 	found, err := hasSchema(ctx, db, s.path)
-	if err == nil {
-		err = checkPages(ctx, db, path)
+	if err == nil && !s.opts.ReadOnly { // of a copy it was done before
+		err = checkPages(ctx, db, s.path)
 	}
 	if err == nil && found {
 		var meta map[string]string
@@ -72,6 +81,9 @@ func (s *Store) read(ctx context.Context, op string, do func(*sql.Tx) error) err
 	if ctx.Err() != nil {
 		return sandbox.FromContext(ctx, op)
 	}
+	s.refresh()
+	s.gate.RLock()
+	defer s.gate.RUnlock()
 	db, err := s.reader()
 	if err != nil || db == nil {
 		return err
@@ -82,6 +94,7 @@ func (s *Store) read(ctx context.Context, op string, do func(*sql.Tx) error) err
 	return s.fault(op, err)
 }
 
+// transaction runs do while the gate is held, so that nobody closes db.
 func (s *Store) transaction(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
 	c, err := db.Conn(ctx)
 	if err != nil {
@@ -93,8 +106,6 @@ func (s *Store) transaction(ctx context.Context, db *sql.DB, do func(*sql.Tx) er
 			return err
 		}
 	}
-	s.gate.RLock()
-	defer s.gate.RUnlock()
 	tx, err := c.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err

@@ -65,19 +65,25 @@ func (s *Store) Import(ctx context.Context, op *history.Operation) error {
 	var seq int64
 	err = s.submit(ctx, "import operation", row.size, func(w *writer) error {
 		var err error
-		if seq, err = w.insert(row); err != nil || seq == 0 {
-			return err
-		}
-		if err := w.end(row.id, row.end); err != nil {
-			return err
-		}
-		delete(w.running, row.id)
-		return w.change(row.id+":completed:"+row.end.status, row.id, history.Completed, row.end.completed)
+		seq, err = w.add(row)
+		return err
 	})
 	if err == nil && seq != 0 {
 		op.Seq = seq
 	}
 	return err
+}
+
+// add adds an operation that has ended, unless the id is known.
+func (w *writer) add(r *row) (seq int64, err error) {
+	if seq, err = w.insert(r); err != nil || seq == 0 {
+		return seq, err
+	}
+	if err := w.end(r.id, r.end); err != nil {
+		return seq, err
+	}
+	delete(w.running, r.id)
+	return seq, w.change(r.id+":completed:"+r.end.status, r.id, history.Completed, r.end.completed)
 }
 
 // newRow checks an operation and lays it out as rows.
@@ -177,6 +183,7 @@ func (w *writer) insert(r *row) (int64, error) {
 		return 0, err
 	}
 	w.pages += 8
+	w.begun++
 	if r.command != nil {
 		err = w.conn.exec(`
 			insert into command_executions (event_id, command, cwd, environment_json, timeout_ms, history_storage_state)

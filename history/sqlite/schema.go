@@ -154,11 +154,13 @@ func readMeta(ctx context.Context, q querier) (map[string]string, error) {
 	defer rows.Close()
 	meta := map[string]string{}
 	for rows.Next() {
-		var key, value string
+		var key, value anyText
 		if err := rows.Scan(&key, &value); err != nil {
 			return nil, err
 		}
-		meta[key] = value
+		if value.valid {
+			meta[key.text] = value.text
+		}
 	}
 	return meta, rows.Err()
 }

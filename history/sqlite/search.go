@@ -83,7 +83,7 @@ type outputScan struct {
 	hits map[string]bool
 
 	id, stream string // where the scan is
-	index      int
+	index      int64
 	window     []byte // the end of the stream before the next row, folded
 }
 
@@ -106,7 +106,7 @@ func (o *outputScan) run(ctx context.Context, ids []string) error {
 		if found {
 			next++
 		}
-		ids = ids[next:]
+		ids = ids[max(next, 1):]
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (o *outputScan) step(ctx context.Context, condition string, args []any) (fu
 	err = o.s.read(ctx, "search output", func(q *sql.Tx) error {
 		rows, err := q.QueryContext(ctx, `
 			select event_id, stream, chunk_index, data, encoding, original_size from command_output_chunks
-			where `+condition+` order by event_id, stream, chunk_index limit ?`, append(args, scanStep)...)
+			where typeof(chunk_index) = 'integer' and stream in ('stdout', 'stderr') and `+condition+` order by event_id, stream, chunk_index limit ?`, append(args, scanStep)...)
 		if err != nil {
 			return err
 		}
@@ -143,27 +143,29 @@ func (o *outputScan) step(ctx context.Context, condition string, args []any) (fu
 }
 
 func (o *outputScan) row(rows *sql.Rows) error {
-	var id, stream, encoding string
+	var id, stream, encoding anyText
 	var raw sql.RawBytes
-	var size int64
-	if err := rows.Scan(&id, &stream, &o.index, &raw, &encoding, &size); err != nil {
+	var index, size anyNumber
+	if err := rows.Scan(&id, &stream, &index, &raw, &encoding, &size); err != nil {
 		return err
 	}
-	if id != o.id || stream != o.stream {
-		o.id, o.stream, o.window = id, stream, o.window[:0]
+	if id.text != o.id || stream.text != o.stream {
+		o.id, o.stream, o.window = id.text, stream.text, o.window[:0]
 	}
-	if o.hits[id] {
+	o.index = index.n
+	if o.hits[o.id] {
 		return nil
 	}
-	plain, err := unpack(raw, encoding, size)
-	if err != nil {
-		return err
+	plain, err := unpack(raw, encoding.text, size.n)
+	if err != nil { // a row that cannot be read holds no text
+		o.window = o.window[:0]
+		return nil //nolint:nilerr // the others are looked through
 	}
 	keep := min(len(o.window), len(o.find.folded)-1)
 	o.window = append(o.window[:copy(o.window, o.window[len(o.window)-keep:])], plain...)
 	fold(o.window[keep:])
 	if bytes.Contains(o.window, o.find.folded) {
-		o.hits[id] = true
+		o.hits[o.id] = true
 	}
 	return nil
 }

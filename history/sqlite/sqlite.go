@@ -18,6 +18,8 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"sync"
 	"time"
@@ -81,11 +83,12 @@ type Store struct {
 	// writer can reset the log at a moment when nobody reads in it.
 	gate sync.RWMutex
 
-	mu      sync.Mutex
-	started bool    // the writer runs
-	closed  bool    // Close was called
-	readers *sql.DB // nil until the file is there
-	remove  func()  // removes the private copy
+	mu       sync.Mutex
+	started  bool        // the writer runs
+	closed   bool        // Close was called
+	readers  *sql.DB     // nil until the file is there
+	readFile fs.FileInfo // what they read; nil for a private copy
+	remove   func()      // removes the private copy
 }
 
 var (
@@ -152,7 +155,7 @@ func passing(err error) bool {
 	case sandbox.CodeHistoryLocked, sandbox.CodeHistoryReadOnly, sandbox.CodeHistoryExhausted:
 		return true
 	}
-	return false
+	return errors.Is(err, errMoved)
 }
 
 // Close ends the writer and lets go of the file. Records that were accepted
@@ -170,9 +173,9 @@ func (s *Store) Close() error {
 	// The readers go first, so that the writer is the last connection and
 	// leaves one whole file, without a log beside it.
 	s.gate.Lock()
-	if s.readers != nil {
-		_ = s.readers.Close()
-	}
+	s.mu.Lock()
+	s.closeReaders()
+	s.mu.Unlock()
 	s.gate.Unlock()
 	s.writing.Wait()
 	if s.remove != nil {

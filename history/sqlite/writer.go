@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"runtime"
+	"time"
 
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -40,6 +42,12 @@ type writer struct {
 	changed bool // the transaction adds to the feed
 	pages   int  // written into the log since the last checkpoint, about
 	suspect bool // the file was found damaged
+
+	known  fs.FileInfo // the file that was open last
+	sound  time.Time   // when it last stood under its name
+	looked time.Time   // when its log and index were last looked at
+	begun  int64       // operations that the transaction adds
+	lost   *loss       // to be recorded in the next file
 }
 
 // submit hands a record to the writer and waits until it is committed. If ctx
@@ -76,7 +84,7 @@ func (s *Store) start() error {
 	}
 	if !s.started {
 		s.started = true
-		w := &writer{s: s, running: map[string]*running{}}
+		w := &writer{s: s, running: map[string]*running{}, known: s.readFile}
 		s.writing.Go(w.run)
 	}
 	return nil
@@ -88,6 +96,8 @@ func (w *writer) run() {
 			w.conn.close()
 		}
 	}()
+	idle := time.NewTicker(idleLook)
+	defer idle.Stop()
 	for {
 		select {
 		case j := <-w.s.jobs:
@@ -95,6 +105,9 @@ func (w *writer) run() {
 			w.work()
 			w.checkpoint()
 			w.s.opts.phase("idle")
+		case <-idle.C:
+			w.begun = 0
+			_ = w.look(0) // a fault is told to the next record
 		case <-w.s.closing:
 			return
 		}
@@ -122,21 +135,11 @@ func (w *writer) collect(first *job) {
 // work commits the batch and answers its callers. If it cannot be committed
 // as a whole, each record is tried by itself: one that fails harms no other.
 func (w *writer) work() {
-	err := w.open()
-	if err == nil {
-		err = w.transact(w.batch)
-		if err != nil && len(w.batch) > 1 && !busy(err) {
-			for _, j := range w.batch {
-				w.workAlone(j)
-			}
-			err = nil
-		}
-	}
-	for _, j := range w.batch {
-		if err != nil {
-			j.err = err
-		}
-		j.done <- w.s.fault(j.op, j.err)
+	opened, err := w.attempt(w.batch)
+	if err != nil && opened && len(w.batch) > 1 && !busy(err) {
+		w.workAlone()
+	} else {
+		w.answer(w.batch, err)
 	}
 	if w.changed {
 		w.s.feed.notify()
@@ -144,14 +147,44 @@ func (w *writer) work() {
 	}
 }
 
-func (w *writer) workAlone(j *job) {
-	err := w.open()
-	if err == nil {
-		err = w.transact([]*job{j}) // sets j.err if the record is refused
+func (w *writer) workAlone() {
+	for i := range w.batch {
+		jobs := w.batch[i : i+1]
+		opened, err := w.attempt(jobs)
+		if !opened {
+			w.answer(w.batch[i:], err)
+			return
+		}
+		w.answer(jobs, err)
 	}
-	if err != nil {
-		j.err = err
+}
+
+// answer tells the callers: err, or else what became of each record.
+func (w *writer) answer(jobs []*job, err error) {
+	for _, j := range jobs {
+		if err != nil {
+			j.err = err
+		}
+		j.done <- w.s.fault(j.op, j.err)
 	}
+}
+
+// attempt runs jobs in one transaction, in a file that is still there when it
+// has been committed. It sets the error of each record that is refused. If the
+// file cannot be opened, all that follow would fail alike.
+func (w *writer) attempt(jobs []*job) (opened bool, err error) {
+	for range maxAttempts {
+		if err = w.open(); err == nil {
+			opened = true
+			err = w.transact(jobs)
+		} else if !errors.Is(err, errMoved) {
+			return false, err
+		}
+		if !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	return opened, err
 }
 
 // open opens the file unless it is open. A file that was found damaged is
@@ -161,10 +194,14 @@ func (w *writer) open() error {
 		return nil
 	}
 	w.s.opts.phase("open")
-	c, err := w.s.openWriter(context.Background())
+	if w.lost == nil && w.missed() {
+		w.lost = &loss{reason: lostFile, since: w.sound, operations: -1}
+	}
+	c, err := w.s.openWriter(context.Background(), w.recordLoss)
 	if err != nil {
 		return err
 	}
+	w.lost = nil
 	if w.suspect {
 		if err := c.check("quick_check"); err != nil {
 			c.close()
@@ -172,7 +209,8 @@ func (w *writer) open() error {
 		}
 		w.suspect = false
 	}
-	w.conn = c
+	w.conn, w.known = c, c.files.db
+	w.sound, w.looked = w.s.opts.Now(), time.Now()
 	return nil
 }
 
@@ -180,6 +218,7 @@ func (w *writer) open() error {
 // was committed.
 func (w *writer) transact(jobs []*job) error {
 	w.s.opts.phase("write")
+	w.begun = 0
 	err := w.conn.begin()
 	if err == nil {
 		for _, j := range jobs {
@@ -199,7 +238,7 @@ func (w *writer) transact(jobs []*job) error {
 		return err
 	}
 	w.s.opts.phase("committed")
-	return nil
+	return w.look(lookEvery)
 }
 
 // abandon ends a transaction that failed.
@@ -230,7 +269,14 @@ func (w *writer) checkpoint() {
 	log, moved, err := w.conn.checkpoint("noop")
 	if err == nil && log-moved >= limit {
 		w.s.opts.phase("checkpoint")
+		// It makes the file longer, which would hide that it has been cut.
+		if w.look(lookEvery) != nil || w.conn == nil {
+			return
+		}
 		log, moved, err = w.conn.checkpoint("passive")
+		if w.look(lookEvery) != nil || w.conn == nil {
+			return
+		}
 	}
 	w.pages = log - moved // a fault here is met again by the next record
 	if err != nil || log < 2*limit {

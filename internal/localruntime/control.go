@@ -158,13 +158,20 @@ func (c *control) notify() {
 	c.changed = make(chan struct{})
 }
 
-// close ends the control for good; why is what later requests are told.
-func (c *control) close(why string) {
+// shut turns requests away from now on; why is what they are told. Those that
+// are under way go on.
+func (c *control) shut(why string) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.closed == "" {
 		c.closed = why
 	}
-	c.mu.Unlock()
+	c.notify()
+}
+
+// close ends the control for good; why is what later requests are told.
+func (c *control) close(why string) {
+	c.shut(why)
 	c.drop()
 }
 
@@ -184,6 +191,13 @@ func (c *control) setPaused(paused bool) {
 	defer c.mu.Unlock()
 	c.paused = paused
 	c.notify()
+}
+
+// connected reports whether a recorder is connected now.
+func (c *control) connected() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.conns) > 0
 }
 
 // answers reports whether a recorder is connected, or was a moment ago.

@@ -22,6 +22,13 @@ type engine interface {
 	resume(ctx context.Context, r *record, d dir) error
 	// fault tells why the process may have ended, if that can be known.
 	fault(r *record) string
+	// finish asks a running sandbox to write down how its commands end, and to
+	// end itself. It returns when the sandbox has ended, or with an error when it
+	// did not while ctx lasted.
+	finish(ctx context.Context, r *record) error
+	// processes returns what of a sandbox runs on this machine, whatever its
+	// record says.
+	processes(d dir) ([]proc.Ref, error)
 	// remove ends what still runs and removes what start made. It may be
 	// called at any time, also again.
 	remove(ctx context.Context, r *record, d dir) error
@@ -80,6 +87,12 @@ func (e *isolated) fault(r *record) string {
 	}
 	return "the sandbox's first process ended: it was killed from inside, or the machine ran out of memory"
 }
+
+func (e *isolated) finish(ctx context.Context, r *record) error {
+	return e.runsc.Finish(ctx, r.Process)
+}
+
+func (e *isolated) processes(d dir) ([]proc.Ref, error) { return e.runsc.Processes(string(d)) }
 
 func (e *isolated) remove(ctx context.Context, r *record, d dir) error {
 	return e.runsc.Remove(ctx, r.Info.ID, string(d), r.Process)

@@ -7,9 +7,9 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -66,33 +66,43 @@ func (here) resume(context.Context, *record, dir) error {
 
 func (here) fault(*record) string { return "the recorder ended" }
 
-func (here) remove(ctx context.Context, r *record, d dir) error {
-	err := endSession(ctx, r.Process)
-	for _, name := range []string{"console.log"} {
-		if rm := os.Remove(d.file(name)); rm != nil && !errors.Is(rm, os.ErrNotExist) {
-			err = errors.Join(err, rm)
-		}
-	}
-	return err
+// finish leaves it to remove, which asks before it kills.
+func (here) finish(context.Context, *record) error { return nil }
+
+// processes finds the recorder by the boot file that it was started with: the
+// name of a sandbox's folder is its id, which no other has.
+func (here) processes(d dir) ([]proc.Ref, error) {
+	boot := strings.TrimPrefix(d.boot(), filepath.Dir(string(d)))
+	return proc.Search(func(args []string) bool {
+		n := len(args)
+		return n > 2 && args[n-2] == "--boot" && strings.HasSuffix(args[n-1], boot)
+	})
 }
 
-// endSession asks the recorder to end, which ends the commands that it runs,
-// and kills it when it does not.
-func endSession(ctx context.Context, ref proc.Ref) error {
-	h, err := ref.Open()
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
+// remove asks the recorder to end, which ends the commands that it runs, and
+// kills it when it does not. An owner that died in the middle of a creation
+// has left no record of the process, so it is also looked for.
+func (e here) remove(ctx context.Context, r *record, d dir) error {
+	found, err := e.processes(d)
 	if err != nil {
 		return err
 	}
-	defer h.Close()
-	if err := h.Signal(unix.SIGTERM); err != nil {
+	for _, ref := range append(found, r.Process) {
+		if err := endSession(ctx, ref); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(d.file("console.log")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	patient, cancel := context.WithTimeout(ctx, pingTimeout)
+	return nil
+}
+
+// endSession ends a recorder, with patience.
+func endSession(ctx context.Context, ref proc.Ref) error {
+	patient, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
-	if h.Wait(patient) == nil {
+	if ref.Ask(patient) == nil {
 		return nil
 	}
 	return ref.End(ctx)

@@ -38,14 +38,27 @@ func (rt *Runtime) Histories(ctx context.Context) ([]*History, error) {
 	var list []*History
 	err := rt.eachRecord(func(d dir, rec *record) {
 		state := rec.Info.State
+		live := rec.DeletedAt.IsZero() && state != sandbox.Failed
+		if live && state == sandbox.Unknown {
+			live = rt.runs(rec.Info.ID)
+		}
 		list = append(list, &History{
 			ID: rec.Info.ID, Name: rec.Info.Name, State: state, Message: rec.Info.Message,
 			Created: rec.Info.CreatedAt, Deleted: rec.DeletedAt, Dir: d.history(),
-			Live: rec.DeletedAt.IsZero() && state != sandbox.Failed,
+			Live: live,
 		})
 	})
 	slices.SortFunc(list, func(a, b *History) int { return b.Created.Compare(a.Created) })
 	return list, err
+}
+
+// runs reports whether a process of the sandbox lives, as far as that is known
+// here.
+func (rt *Runtime) runs(id string) bool {
+	rt.mu.Lock()
+	b := rt.boxes[id]
+	rt.mu.Unlock()
+	return b != nil && b.process().Alive()
 }
 
 // serveHistories tells other processes of this user which histories are kept.
@@ -59,7 +72,8 @@ func (rt *Runtime) serveHistories(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(list) // the client may have gone
 }
 
-// eachRecord calls do for every record on the disk that can be read.
+// eachRecord calls do for every record on the disk, and for what is known of a
+// sandbox without one that can be read.
 func (rt *Runtime) eachRecord(do func(dir, *record)) error {
 	folder := filepath.Join(rt.opts.StateDir, "sandboxes")
 	entries, err := os.ReadDir(folder)
@@ -71,7 +85,7 @@ func (rt *Runtime) eachRecord(do func(dir, *record)) error {
 		if !id.Valid(entry.Name()) {
 			continue
 		}
-		if rec, err := d.load(); err == nil {
+		if rec, err := d.loadOr(); err == nil {
 			do(d, rec)
 		}
 	}

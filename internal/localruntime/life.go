@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -43,27 +42,63 @@ func (b *box) delete(ctx context.Context, reason, message string) error {
 		return nil // another caller was first
 	default:
 	}
-	b.control.close(message)
+	b.control.shut(message)
 	if err := b.change(func(r *record) { r.Deleting = true }); err != nil {
 		return err
 	}
-	if err := b.engine.remove(ctx, b.record(), b.dir); err != nil {
+	if b.control.connected() {
+		b.finish(ctx)
+	}
+	b.control.close(message)
+	if err := b.bury(ctx, reason, message); err != nil {
 		return &sandbox.Error{
 			Op: "delete sandbox", Sandbox: b.id, Code: sandbox.CodeInternal, Err: err, Retryable: true,
 			Message: "it could not be removed whole; try again",
 		}
 	}
-	if err := os.RemoveAll(b.dir.run()); err != nil {
-		return fmt.Errorf("delete sandbox: %w", err)
-	}
-	err := b.change(func(r *record) {
-		r.entomb(reason, message, b.rt.opts.Now().UTC())
-	})
-	if err != nil {
-		return err
-	}
 	b.forget()
 	b.rt.opts.Logger.InfoContext(ctx, "sandbox ended", "sandbox", b.id, "reason", reason)
+	return nil
+}
+
+// finishTimeout is what a recorder gets to end the commands that run, and to
+// write down how they ended.
+const finishTimeout = 4 * time.Second
+
+// finish lets a running sandbox end by itself, so that its history tells the
+// end of what it ran. One that does not is ended by what follows.
+func (b *box) finish(ctx context.Context) {
+	rec := b.record()
+	if rec.Info.State != sandbox.Running || !rec.Process.Alive() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
+	defer cancel()
+	if err := b.engine.finish(ctx, rec); err != nil {
+		b.rt.opts.Logger.WarnContext(ctx, "sandbox did not end by itself", "sandbox", b.id, "error", err)
+	}
+}
+
+// bury removes a sandbox that is being deleted, and keeps its history.
+func (b *box) bury(ctx context.Context, reason, message string) error {
+	if err := b.clear(ctx); err != nil {
+		return err
+	}
+	return b.change(func(r *record) { r.entomb(reason, message, b.rt.opts.Now().UTC()) })
+}
+
+// clear ends what runs of a sandbox and removes all but its record and the
+// files of its history.
+func (b *box) clear(ctx context.Context) error {
+	if err := b.engine.remove(ctx, b.record(), b.dir); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(b.dir.run()); err != nil {
+		return err
+	}
+	if err := clearHistory(b.dir.history()); err != nil { // it goes with the history, at the latest
+		b.rt.opts.Logger.WarnContext(ctx, "what is no history is left beside it", "sandbox", b.id, "error", err)
+	}
 	return nil
 }
 
@@ -103,8 +138,7 @@ func (b *box) fail(ctx context.Context, why string) {
 	err := b.change(func(r *record) {
 		r.Info.State, r.Info.Reason, r.Info.Message = sandbox.Failed, "ENDED", why
 	})
-	err = errors.Join(err, b.engine.remove(cleaning, b.record(), b.dir), os.RemoveAll(b.dir.run()))
-	if err != nil {
+	if err = errors.Join(err, b.clear(cleaning)); err != nil {
 		log.ErrorContext(ctx, "failed sandbox could not be cleared away", "error", err)
 	}
 }

@@ -1,6 +1,7 @@
 package localruntime_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -78,6 +79,29 @@ func TestFiveAtOnce(t *testing.T) {
 	list, err := rt.List(t.Context())
 	if err != nil || len(list) != 5 {
 		t.Errorf("%d sandboxes, %v", len(list), err)
+	}
+}
+
+// TestCreateCancelled stops creations at all their stages.
+func TestCreateCancelled(t *testing.T) {
+	state := t.TempDir()
+	rt := startRuntime(t, options(t, state))
+	for _, after := range []time.Duration{0, 10, 20, 30, 40, 50, 60, 80, 100, 130} {
+		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+		info, err := rt.Create(ctx, nil)
+		cancel()
+		if err == nil {
+			if err := rt.Delete(t.Context(), info.ID); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		if left := processes(t, state+"/sandboxes"); len(left) > 0 {
+			t.Errorf("cancelled after %v: processes are left: %v", after*time.Millisecond, left)
+		}
+		if left, err := filepath.Glob(filepath.Join(state, "sandboxes", "*", "run")); err != nil || len(left) > 0 {
+			t.Errorf("cancelled after %v: left %v %v", after*time.Millisecond, left, err)
+		}
 	}
 }
 

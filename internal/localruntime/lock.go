@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -24,7 +26,7 @@ func takeLock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock state folder: %w", err)
 	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = lockFile(file)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		owner := "another process"
 		if pid, ok := readOwner(file); ok {
@@ -47,6 +49,26 @@ func takeLock(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("lock state folder: %w", err)
 	}
 	return file, nil
+}
+
+// lockPatience is how long the lock of an owner that died is waited for.
+const lockPatience = 2 * time.Second
+
+// lockFile locks a file, or gives EWOULDBLOCK. A program that an owner was just
+// starting when it died holds the lock for some moments longer.
+func lockFile(file *os.File) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(lockPatience); ; <-tick.C {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
+		}
+		pid, ok := readOwner(file)
+		if _, gone := proc.Find(pid); ok && gone == nil {
+			return err
+		}
+	}
 }
 
 func readOwner(file *os.File) (int, bool) {

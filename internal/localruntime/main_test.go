@@ -100,6 +100,30 @@ func options(t testing.TB, state string) *localruntime.Options {
 // delete all its sandboxes.
 func startRuntime(t testing.TB, opts *localruntime.Options) *localruntime.Runtime {
 	t.Helper()
+	o := startOwner(t, opts)
+	t.Cleanup(func() {
+		list, err := o.List(context.Background())
+		if err != nil && !errors.Is(err, sandbox.ErrUnavailable) {
+			t.Errorf("list at the end: %v", err)
+		}
+		for _, info := range list {
+			if err := o.Delete(context.Background(), info.ID); err != nil {
+				t.Errorf("delete at the end: %v", err)
+			}
+		}
+		o.stop()
+	})
+	return o.Runtime
+}
+
+// owner is a runtime that runs.
+type owner struct {
+	*localruntime.Runtime
+	stop func() // ends its serving; its sandboxes go on
+}
+
+func startOwner(t testing.TB, opts *localruntime.Options) *owner {
+	t.Helper()
 	rt, err := localruntime.New(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -107,25 +131,17 @@ func startRuntime(t testing.TB, opts *localruntime.Options) *localruntime.Runtim
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- rt.Run(ctx) }()
-	t.Cleanup(func() {
-		list, err := rt.List(context.Background())
-		if err != nil && !errors.Is(err, sandbox.ErrUnavailable) {
-			t.Errorf("list at the end: %v", err)
-		}
-		for _, info := range list {
-			if err := rt.Delete(context.Background(), info.ID); err != nil {
-				t.Errorf("delete at the end: %v", err)
-			}
-		}
+	o := &owner{rt, sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("run: %v", err)
 		}
-	})
+	})}
+	t.Cleanup(o.stop)
 	if _, err := rt.List(t.Context()); err != nil { // it serves from here on
 		t.Fatal(err)
 	}
-	return rt
+	return o
 }
 
 func create(t testing.TB, rt *localruntime.Runtime, spec *sandbox.Spec) *sandbox.Info {

@@ -84,6 +84,48 @@ func (d dir) load() (*record, error) {
 	return &r, nil
 }
 
+// loadOr is load, and for a record that cannot be read returns what is known
+// without it. Only a folder with neither a record nor a history, in which
+// nothing was started yet, gives an error.
+func (d dir) loadOr() (*record, error) {
+	rec, err := d.load()
+	if err == nil {
+		return rec, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if entries, _ := os.ReadDir(d.history()); len(entries) == 0 { // or there is no such folder
+			return nil, err
+		}
+	}
+	return d.unreadable(err), nil
+}
+
+// unreadable is the record of a sandbox whose own cannot be read. It names no
+// process and no token: the sandbox can be deleted, and its history read.
+func (d dir) unreadable(why error) *record {
+	rec := &record{
+		Version: recordVersion, Engine: ImageHost, Spec: sandbox.Spec{Image: ImageHost, Network: NetworkNone},
+		Info: sandbox.Info{
+			ID: filepath.Base(string(d)), State: sandbox.Unknown, Reason: "UNREADABLE", Image: ImageHost,
+			Message: why.Error() + "; delete the sandbox, its history stays for a while",
+		},
+	}
+	if info, err := os.Lstat(d.history()); err == nil {
+		rec.Info.CreatedAt = info.ModTime().UTC()
+	}
+	// The folder run goes when the sandbox does. gVisor's launch file tells the
+	// engines apart.
+	if _, err := os.Lstat(d.run()); errors.Is(err, fs.ErrNotExist) {
+		rec.Info.Message = why.Error()
+		if info, err := os.Lstat(string(d)); err == nil {
+			rec.DeletedAt = info.ModTime().UTC()
+		}
+	} else if _, err := os.Lstat(d.file("launch.json")); errors.Is(err, fs.ErrNotExist) {
+		rec.Engine, rec.Info.Image, rec.Spec.Image = ImageHere, ImageHere, ImageHere
+	}
+	return rec
+}
+
 // writeExpiry tells the sandbox's init when to end; the zero time: never.
 func (d dir) writeExpiry(at time.Time) error {
 	if at.IsZero() {

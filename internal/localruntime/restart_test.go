@@ -22,7 +22,7 @@ import (
 // for, prints their ids, and serves until it is killed.
 func serveForTest(state string, lives ...string) {
 	rt, err := localruntime.New(&localruntime.Options{
-		StateDir: state, Runsc: os.Getenv("GLASSBOX_RUNSC"), Recorder: os.Getenv("TEST_RECORDER"), SelfArgs: []string{"local-launch"},
+		StateDir: state, Runsc: os.Getenv("GLASSBOX_RUNSC"), Recorder: os.Getenv("TEST_RECORDER"), SelfArgs: []string{"local-launch"}, Here: true,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -32,7 +32,11 @@ func serveForTest(state string, lives ...string) {
 	go func() {
 		for _, life := range lives {
 			timeout, _ := time.ParseDuration(life)
-			info, err := rt.Create(ctx, &sandbox.Spec{Name: "lives " + life, Timeout: timeout})
+			spec := &sandbox.Spec{Name: "lives " + life, Timeout: timeout}
+			if life == "here" {
+				spec.Image, spec.Workdir = localruntime.ImageHere, state
+			}
+			info, err := rt.Create(ctx, spec)
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
@@ -131,6 +135,141 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
+// TestServerKilledDuringCreate kills servers in the middle of a creation. The
+// next one leaves nothing of what was begun: no process, no folder.
+func TestServerKilledDuringCreate(t *testing.T) {
+	state := t.TempDir()
+	for _, after := range []time.Duration{0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 110, 130, 150} {
+		server := exec.Command(os.Args[0], "serve-for-test", state, "0s")
+		server.Env = append(os.Environ(), "TEST_RECORDER="+recorderBinary(t), "GLASSBOX_RUNSC="+runsc(t))
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		began := func() bool {
+			found, err := filepath.Glob(filepath.Join(state, "sandboxes", "*", "launch.json"))
+			return err == nil && len(found) > 0
+		}
+		eventually(t, "a creation began", began)
+		<-time.After(after * time.Millisecond)
+		killServer(t, server)
+		rt := startOwner(t, options(t, state))
+		list, err := rt.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, info := range list { // its creation was done
+			if err := rt.Delete(t.Context(), info.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		if left := processes(t, state+"/sandboxes"); len(left) > 0 {
+			t.Errorf("%v after the launch began: processes are left: %v", after*time.Millisecond, left)
+		}
+		rt.stop()
+		folders, err := filepath.Glob(filepath.Join(state, "sandboxes", "*", "launch.*"))
+		if err != nil || len(folders) > 0 {
+			t.Errorf("%v after the launch began: left %v %v", after*time.Millisecond, folders, err)
+		}
+	}
+	<-time.After(500 * time.Millisecond) // what would still be on its way
+	if left := processes(t, state+"/sandboxes"); len(left) > 0 {
+		t.Errorf("processes came up later: %v", left)
+	}
+}
+
+// TestProcessNotInRecord takes up sandboxes whose owner died after it had
+// started a process, and before it had written down which.
+func TestProcessNotInRecord(t *testing.T) {
+	for _, life := range []string{"0s", "here"} {
+		t.Run(life, func(t *testing.T) {
+			state := t.TempDir()
+			server, ids := startServer(t, state, life)
+			killServer(t, server)
+			edit(t, state, ids[0], `"state": "Running"`, `"state": "Pending"`)
+			edit(t, state, ids[0], `"process":`, `"nothing":`)
+			if len(processes(t, ids[0])) == 0 {
+				t.Fatal("the sandbox died with its server")
+			}
+			opts := options(t, state)
+			opts.Here = true
+			startRuntime(t, opts)
+			if left := processes(t, ids[0]); len(left) > 0 {
+				t.Errorf("processes are left: %v", left)
+			}
+			if _, err := os.Lstat(filepath.Join(state, "sandboxes", ids[0])); err == nil {
+				t.Error("its folder is left")
+			}
+		})
+	}
+}
+
+// TestTakeUpIsQuick bounds what a command pays that finds no server.
+func TestTakeUpIsQuick(t *testing.T) {
+	state := t.TempDir()
+	server, ids := startServer(t, state, "0s")
+	killServer(t, server)
+	<-time.After(time.Second) // the recorder has found out, and dials now and then
+	start := time.Now()
+	rt := startRuntime(t, options(t, state))
+	serving := time.Since(start)
+	out := run(t, rt, ids[0], "echo alive")
+	took := time.Since(start)
+	t.Logf("served after %v, answered after %v", serving, took)
+	if out.stdout != "alive\n" || serving > 200*time.Millisecond {
+		t.Errorf("served after %v: %+v", serving, out)
+	}
+}
+
+// TestUnreadableRecord finds records that cannot be read, of a sandbox that
+// lives and of one that is gone.
+func TestUnreadableRecord(t *testing.T) {
+	state := t.TempDir()
+	server, ids := startServer(t, state, "0s", "0s")
+	deleteByState(t, state, ids[1])
+	killServer(t, server)
+	for _, id := range ids {
+		if err := os.Truncate(filepath.Join(state, "sandboxes", id, "sandbox.json"), 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rt := startRuntime(t, options(t, state))
+	find := func(id string) *localruntime.History {
+		t.Helper()
+		histories, err := rt.Histories(t.Context())
+		i := slices.IndexFunc(histories, func(h *localruntime.History) bool { return h.ID == id })
+		if err != nil || i < 0 {
+			t.Fatalf("no history of %s: %v %v", id, err, histories)
+		}
+		return histories[i]
+	}
+	if h := find(ids[0]); !h.Live || h.State != sandbox.Unknown || !strings.Contains(h.Message, "sandbox.json") {
+		t.Errorf("the living one: %+v", h)
+	}
+	h := find(ids[1])
+	if h.Live || h.State != sandbox.Unknown || h.Deleted.IsZero() || !strings.Contains(h.Message, "sandbox.json") {
+		t.Errorf("the one that is gone: %+v", h)
+	}
+	if _, err := os.Lstat(h.Dir); err != nil {
+		t.Errorf("its history: %v", err)
+	}
+	list, err := rt.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].ID != ids[0] || list[0].State != sandbox.Unknown {
+		t.Fatalf("list: %v %v", err, list)
+	}
+	if _, err := try(t.Context(), rt, ids[0], "true"); !errors.Is(err, sandbox.ErrState) {
+		t.Errorf("a command: %v", err)
+	}
+	if err := rt.Delete(t.Context(), ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	if left := processes(t, ids[0]); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	if h := find(ids[0]); h.Live || h.State != sandbox.Terminated {
+		t.Errorf("after the deletion: %+v", h)
+	}
+}
+
 // TestExpiryWithoutServer shows that a sandbox ends by itself.
 func TestExpiryWithoutServer(t *testing.T) {
 	state := t.TempDir()
@@ -166,14 +305,24 @@ func edit(t *testing.T, state, id, from, to string) {
 // pauseByState asks the owner of the state folder.
 func pauseByState(t *testing.T, state, id string) {
 	t.Helper()
+	askByState(t, state, "POST /v1/sandboxes/"+id+"/pause", " 202 ")
+}
+
+func deleteByState(t *testing.T, state, id string) {
+	t.Helper()
+	askByState(t, state, "DELETE /v1/sandboxes/"+id, " 204 ")
+}
+
+func askByState(t *testing.T, state, what, status string) {
+	t.Helper()
 	conn, err := localruntime.DialState(t.Context(), state)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /v1/sandboxes/%s/pause HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", id)
-	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 202 ") {
-		t.Fatalf("pause: %v %s", err, line)
+	fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", what)
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, status) {
+		t.Fatalf("%s: %v %s", what, err, line)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
-	"github.com/glassboxhq/glassbox/internal/sockets"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -32,7 +31,8 @@ type Runtime struct {
 	boxes   map[string]*box
 	copies  map[string]recorderCopy
 	listen  string
-	hereOne bool // a sandbox without isolation exists or is being made
+	door    *door // from the beginning of Run
+	hereOne bool  // a sandbox without isolation exists or is being made
 }
 
 // New takes the lock of the state folder. It starts nothing; Run does.
@@ -41,18 +41,16 @@ func New(opts *Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []*string{&opts.StateDir, &opts.Runsc, &opts.Recorder, &opts.Self} {
+	for _, name := range []*string{&opts.Runsc, &opts.Recorder, &opts.Self} {
 		if *name == "" {
 			continue // not found; said when it is needed
 		}
 		if *name, err = filepath.Abs(*name); err != nil {
-			return nil, fmt.Errorf("open state folder: %w", err)
+			return nil, fmt.Errorf("find program: %w", err)
 		}
 	}
-	for _, name := range []string{"", "sandboxes", "recorders"} {
-		if err := os.MkdirAll(filepath.Join(opts.StateDir, name), 0o700); err != nil {
-			return nil, &sandbox.Error{Op: "open state folder", Code: sandbox.CodePermission, Err: err, Message: "give a folder that can be written with --state-dir"}
-		}
+	if opts.StateDir, err = openFolder(opts.StateDir); err != nil {
+		return nil, err
 	}
 	lock, err := takeLock(opts.StateDir)
 	if err != nil {
@@ -96,11 +94,14 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	defer cancel()
 	// Who finds the lock taken finds the socket soon; requests there wait until
 	// the sandboxes are taken up.
-	state, err := sockets.Listen(StateSocket(rt.opts.StateDir))
+	door, err := openDoor(StateSocket(rt.opts.StateDir))
 	if err != nil {
 		return err
 	}
-	serving.Go(func() { rt.serveState(ctx, state) })
+	rt.mu.Lock()
+	rt.door = door
+	rt.mu.Unlock()
+	serving.Go(func() { rt.serveState(ctx) })
 	for _, b := range rt.takeUp(ctx) {
 		serving.Go(func() { b.serve(ctx) })
 	}

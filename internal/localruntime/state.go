@@ -62,15 +62,17 @@ const (
 )
 
 // serveState serves the lifecycle API on the state socket until ctx ends.
-func (rt *Runtime) serveState(ctx context.Context, l net.Listener) {
+func (rt *Runtime) serveState(ctx context.Context) {
 	own := http.NewServeMux()
 	own.HandleFunc("GET /glassbox/state", rt.serveStateOf)
 	own.HandleFunc("GET /glassbox/histories", rt.serveHistories)
+	own.HandleFunc("GET /glassbox/lease", func(w http.ResponseWriter, r *http.Request) { rt.door.lease(ctx, w, r) })
 	handler := lifecycle.New(rt, &lifecycle.Options{
 		Trusted: true, Version: rt.opts.Version, Logger: rt.opts.Logger, Own: own,
 	})
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10, Protocols: new(http.Protocols),
+		Handler: rt.door.counted(handler), ConnState: rt.door.note, ReadHeaderTimeout: headerTimeout,
+		MaxHeaderBytes: 64 << 10, Protocols: new(http.Protocols),
 		ErrorLog: slog.NewLogLogger(rt.opts.Logger.Handler(), slog.LevelDebug),
 	}
 	server.Protocols.SetHTTP1(true)
@@ -80,17 +82,23 @@ func (rt *Runtime) serveState(ctx context.Context, l net.Listener) {
 		defer close(ended)
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
+		rt.door.closeSilent()
 		if server.Shutdown(ending) != nil {
 			server.Close() // streams that do not end by themselves
 		}
 	})
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	err := server.Serve(rt.door.listener)
+	if errors.Is(err, errDrained) {
+		<-ctx.Done() // connections that are there are served until then
+		err = http.ErrServerClosed
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
 		rt.opts.Logger.ErrorContext(ctx, "state socket is not served any more", "error", err)
 	}
 	if !stop() {
 		<-ended
 	}
-	if err := os.Remove(StateSocket(rt.opts.StateDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := rt.door.listener.remove(); err != nil {
 		rt.opts.Logger.WarnContext(ctx, "state socket is left behind", "error", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -50,9 +51,10 @@ func (rt *Runtime) takeUp(ctx context.Context) []*box {
 
 // takeUpOne returns the box of one sandbox, or nil when nothing is to be served.
 func (rt *Runtime) takeUpOne(ctx context.Context, d dir) (*box, error) {
-	rec, err := d.load()
+	rec, err := d.loadOr()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, os.RemoveAll(string(d)) // a server died before anything was started
+		rec, err = d.unreadable(err), nil // a server died before anything was started
+		rec.Info.State, rec.DeletedAt = sandbox.Pending, time.Time{}
 	}
 	if err != nil {
 		return nil, err
@@ -64,24 +66,11 @@ func (rt *Runtime) takeUpOne(ctx context.Context, d dir) (*box, error) {
 		return nil, &sandbox.Error{Op: "take up sandbox", Code: sandbox.CodeImageNotFound, Message: "it has the unknown engine " + rec.Engine}
 	}
 	b := rt.newBox(rec, d)
-	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-	switch state, now := rec.Info.State, rt.opts.Now(); {
-	case state == sandbox.Pending:
-		return nil, b.abandon(cleaning)
-	case rec.Deleting:
-		return nil, b.bury(cleaning, "DELETED", "the sandbox was deleted")
-	case !rec.Info.ExpiresAt.IsZero() && !now.Before(rec.Info.ExpiresAt):
-		return nil, b.bury(cleaning, "EXPIRED", "the sandbox reached its expiry")
-	case state == sandbox.Failed:
-		b.control.close("the sandbox has ended: " + rec.Info.Message)
-	case !rec.Process.Alive():
-		b.fail(ctx, b.engine.fault(rec)+" (while no server ran)")
-	default:
-		b.control.setPaused(state == sandbox.Paused)
-		if err := b.listen(); err != nil {
-			return nil, err
-		}
+	if gone, err := b.complete(ctx); gone || err != nil {
+		return nil, err
+	}
+	if err := b.resume(ctx); err != nil {
+		return nil, err
 	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -90,21 +79,59 @@ func (rt *Runtime) takeUpOne(ctx context.Context, d dir) (*box, error) {
 	return b, nil
 }
 
+// complete ends what an earlier owner was ending, or could not begin.
+func (b *box) complete(ctx context.Context) (gone bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	at := b.rec.Info.ExpiresAt
+	switch {
+	case b.rec.Info.State == sandbox.Pending:
+		return true, b.abandon(ctx)
+	case b.rec.Deleting:
+		b.finish(ctx)
+		return true, b.bury(ctx, "DELETED", "the sandbox was deleted")
+	case !at.IsZero() && !b.rt.opts.Now().Before(at):
+		b.finish(ctx)
+		return true, b.bury(ctx, "EXPIRED", "the sandbox reached its expiry")
+	}
+	return false, nil
+}
+
+// resume makes ready to serve what an earlier owner left.
+func (b *box) resume(ctx context.Context) error {
+	switch state := b.rec.Info.State; {
+	case state == sandbox.Unknown:
+		return b.adopt(ctx)
+	case state == sandbox.Failed:
+		b.control.close("the sandbox has ended: " + b.rec.Info.Message)
+	case !b.rec.Process.Alive():
+		b.fail(ctx, b.engine.fault(b.rec)+" (while no server ran)")
+	default:
+		b.control.setPaused(state == sandbox.Paused)
+		return b.listen()
+	}
+	return nil
+}
+
+// adopt takes up a sandbox whose record cannot be read, so that it is listed
+// and can be deleted. What runs of it goes on until then.
+func (b *box) adopt(ctx context.Context) error {
+	b.rt.opts.Logger.ErrorContext(ctx, "record of a sandbox cannot be read", "sandbox", b.id, "error", b.rec.Info.Message)
+	b.control.close("the sandbox is unknown: " + b.rec.Info.Message)
+	found, err := b.engine.processes(b.dir)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		b.rec.Process = found[0]
+	}
+	return nil
+}
+
 // abandon removes a sandbox whose creation was cut off: nobody knows its id.
 func (b *box) abandon(ctx context.Context) error {
 	if err := b.engine.remove(ctx, b.rec, b.dir); err != nil {
 		return err
 	}
 	return os.RemoveAll(string(b.dir))
-}
-
-// bury finishes a deletion.
-func (b *box) bury(ctx context.Context, reason, message string) error {
-	if err := b.engine.remove(ctx, b.rec, b.dir); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(b.dir.run()); err != nil {
-		return err
-	}
-	return b.change(func(r *record) { r.entomb(reason, message, b.rt.opts.Now().UTC()) })
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -62,45 +64,77 @@ func sizeBelow(root *os.Root, limit int64, depth int) int64 {
 	return sum
 }
 
-// removeTree removes a folder with all below it. It moves what lies deep to the
-// top, so that the depth costs no open files.
+// removeTree removes a folder with all below it.
 func removeTree(name string) error {
+	err := clearTree(name, func(os.DirEntry) bool { return false })
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove tree: %w", err)
+	}
+	return nil
+}
+
+// clearTree removes what lies in a folder, but for the entries that are to be
+// kept. It moves what lies deep to the top, so that the depth costs no open
+// files. A folder that is not there is clear.
+func clearTree(name string, keep func(os.DirEntry) bool) error {
 	top, err := os.OpenFile(name, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("remove tree: %w", err)
+		return fmt.Errorf("clear tree: %w", err)
 	}
 	defer top.Close()
+	for again := true; again; {
+		if _, err := top.Seek(0, io.SeekStart); err != nil {
+			return fmt.Errorf("clear tree: %w", err)
+		}
+		if again, err = clearOnce(top, keep); err != nil {
+			return fmt.Errorf("clear tree: %w", err)
+		}
+	}
+	return nil
+}
+
+// clearOnce goes through a folder once, and reports whether it removed
+// something: entries may have come in while others went.
+func clearOnce(top *os.File, keep func(os.DirEntry) bool) (removed bool, err error) {
 	for {
 		entries, err := top.ReadDir(256)
-		if len(entries) == 0 && errors.Is(err, io.EOF) {
-			if entries, err = rewound(top); len(entries) == 0 && err == nil {
-				return os.Remove(name)
-			}
+		if errors.Is(err, io.EOF) {
+			return removed, nil
 		}
 		if err != nil {
-			return fmt.Errorf("remove tree: %w", err)
+			return removed, err
 		}
 		for _, entry := range entries {
-			if err := removeEntry(top, entry); err != nil {
-				return fmt.Errorf("remove tree: %w", err)
+			if keep(entry) {
+				continue
 			}
+			if err := removeEntry(top, entry); err != nil {
+				return removed, err
+			}
+			removed = true
 		}
 	}
 }
 
-// rewound reads from the start again: entries came in while others went.
-func rewound(dir *os.File) ([]os.DirEntry, error) {
-	if _, err := dir.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	entries, err := dir.ReadDir(256)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return entries, err
+// The names that the files of a history have, and what SQLite puts behind
+// them; what else a sandbox left in their folder is no history.
+var (
+	historyFiles    = []string{"history.sqlite3", "glassbox.sqlite3"}
+	historySuffixes = []string{"", "wal", "shm", "journal"}
+)
+
+// clearHistory removes from the folder of a history what is no file of it.
+func clearHistory(name string) error {
+	return clearTree(name, func(entry os.DirEntry) bool {
+		base, suffix, _ := strings.Cut(entry.Name(), "-")
+		return entry.Type().IsRegular() && slices.Contains(historyFiles, base) && slices.Contains(historySuffixes, suffix)
+	})
 }
 
 // removeEntry removes an entry of top. Folders within it come to stand in top.

@@ -57,6 +57,6 @@ const (
 	GuestBin       = "/opt/glassbox" // read-only; holds the recorder
 	GuestHistory   = "/.agent-history"
 	EgressPort     = 3128
-	DialBackoff    = 2 * time.Second // the longest wait between two dials of a host that is away
+	DialBackoff    = 250 * time.Millisecond // the longest wait between two dials of a host that is away
 	DefaultWorkdir = "/workspace"
 )

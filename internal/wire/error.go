@@ -96,6 +96,24 @@ func DecodeFault(status int, body []byte) *sandbox.Error {
 	return &sandbox.Error{Code: f.Code, Op: f.Op, Field: f.Field, Message: f.Message, Retryable: f.Retryable}
 }
 
+// DecodeAnswer is DecodeFault for an answer that may come from the lifecycle
+// API on the way to the recorder: that says {"code", "message"}, with our own
+// code in a header.
+func DecodeAnswer(resp *http.Response, body []byte) *sandbox.Error {
+	e := DecodeFault(resp.StatusCode, body)
+	e.RequestID = resp.Header.Get("X-Request-Id")
+	code := sandbox.Code(resp.Header.Get(HeaderCode))
+	var theirs struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	if code == "" || json.Unmarshal(body, &theirs) != nil || theirs.Message == "" {
+		return e
+	}
+	e.Code, e.Message, e.ProviderCode = code, theirs.Message, theirs.Code
+	return e
+}
+
 // WriteError answers a request with err.
 func WriteError(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")

@@ -112,7 +112,7 @@ func (s *Session) Write(_ context.Context, name string, content io.Reader, opts 
 	if err := old.check(op, p.path, opts.IfHash); err != nil {
 		return nil, err
 	}
-	info, err := p.replace(op, content, old, opts)
+	info, err := s.replace(p, content, old, opts)
 	if err != nil {
 		return nil, fault(op, err)
 	}
@@ -169,11 +169,15 @@ func (v *version) check(op, name, want string) error {
 	case !v.exists:
 		return &sandbox.Error{Op: op, Code: sandbox.CodeModified, Message: name + " is gone since it was read; read it again"}
 	}
+	return v.changed(op, name)
+}
+
+func (v *version) changed(op, name string) error {
 	return &sandbox.Error{Op: op, Code: sandbox.CodeModified, Message: name + " has changed since it was read; read it again"}
 }
 
 // replace writes a new file and puts it in the old one's place.
-func (p *place) replace(op string, content io.Reader, old *version, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
+func (s *Session) replace(p *place, content io.Reader, old *version, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
 	temp := ".glassbox-" + rand.Text()
 	fd, err := unix.Openat(p.fd(), temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -186,18 +190,40 @@ func (p *place) replace(op string, content io.Reader, old *version, opts *sandbo
 		_ = unix.Unlinkat(p.fd(), temp, 0) // the error at hand is the one to tell
 		return nil, err
 	}
-	var flags uint
-	if opts.IfHash == sandbox.Absent {
-		flags = unix.RENAME_NOREPLACE
-	}
-	err = unix.Renameat2(p.fd(), temp, p.fd(), p.name, flags)
-	if err != nil {
+	if err := s.rename(p, temp, old, opts.IfHash); err != nil {
 		_ = unix.Unlinkat(p.fd(), temp, 0)
-		return nil, &fs.PathError{Op: "rename", Path: p.path, Err: err}
+		return nil, err
 	}
 	result := describe(p.path, info)
 	result.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	return result, nil
+}
+
+// rename puts a new file in the place of the version that was seen. Our own
+// writers come one after the other here, so of those who saw the same version
+// one wins; for a program that writes beside us a moment remains.
+func (s *Session) rename(p *place, temp string, old *version, ifHash string) error {
+	s.renaming.Lock()
+	defer s.renaming.Unlock()
+	var flags uint
+	switch {
+	case ifHash == sandbox.Absent:
+		flags = unix.RENAME_NOREPLACE
+	case ifHash != "" && !old.stands(p):
+		return old.changed("write file", p.path)
+	}
+	if err := unix.Renameat2(p.fd(), temp, p.fd(), p.name, flags); err != nil {
+		return &fs.PathError{Op: "rename", Path: p.path, Err: err}
+	}
+	return nil
+}
+
+// stands reports whether what was seen is still there.
+func (v *version) stands(p *place) bool {
+	var now unix.Stat_t
+	err := unix.Fstatat(p.fd(), p.name, &now, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && now.Dev == v.stat.Dev && now.Ino == v.stat.Ino && now.Size == v.stat.Size &&
+		now.Mtim == v.stat.Mtim && now.Ctim == v.stat.Ctim
 }
 
 // fill writes the content and gives the file the old one's owner and mode.
@@ -274,13 +300,11 @@ func (s *Session) Remove(_ context.Context, name string, opts *sandbox.RemoveOpt
 		return err
 	}
 	defer p.close()
-	if below(p.path, s.opts.Workdir) {
+	if p.holds(s.opts.Workdir) {
 		return notAllowed(op, p.path, "holds the working directory")
 	}
-	for _, root := range s.opts.Protected {
-		if below(p.path, root) {
-			return notAllowed(op, p.path, "holds what the recorder keeps")
-		}
+	if slices.ContainsFunc(s.opts.Protected, p.holds) {
+		return notAllowed(op, p.path, "holds what the recorder keeps")
 	}
 	err = unix.Unlinkat(p.fd(), p.name, 0)
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) && p.isDir() {
@@ -293,6 +317,12 @@ func (s *Session) Remove(_ context.Context, name string, opts *sandbox.RemoveOpt
 		return fault(op, &fs.PathError{Op: op, Path: p.path, Err: err})
 	}
 	return nil
+}
+
+// holds reports whether a directory of ours goes, or cannot be found any more,
+// when the place does.
+func (p *place) holds(dir string) bool {
+	return below(p.path, dir) || below(p.real, realPath(dir))
 }
 
 func (p *place) isDir() bool {

@@ -35,8 +35,9 @@ type Options struct {
 
 // Session runs commands and touches files on this machine.
 type Session struct {
-	opts    Options
-	running sync.WaitGroup
+	opts     Options
+	running  sync.WaitGroup
+	renaming sync.Mutex // see rename
 }
 
 var _ interface {

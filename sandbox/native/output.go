@@ -29,16 +29,28 @@ func enlarge(f *os.File) {
 }
 
 // read passes on what comes through a pipe until its end, or, once the leader
-// has exited, until nothing is in it: a grandchild may hold it open for ever.
+// has exited, what is in it then: a grandchild may hold it open for ever, and
+// may fill it faster than it is read.
 func (p *process) read(r *os.File, stream sandbox.Stream) {
+	rest := -1 // in the pipe after the leader's exit
 	for {
 		buffer := buffers.Get().(*[]byte)
 		n, err := r.Read(*buffer)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			n, err = readNow(r, *buffer)
+			if rest < 0 {
+				rest = pending(r)
+			}
+			if rest == 0 {
+				err = unix.EAGAIN
+			} else {
+				n, err = readNow(r, (*buffer)[:min(rest, readBytes)])
+				rest -= n
+			}
 		}
 		if n > 0 {
 			p.pass(stream, buffer, n)
+		} else {
+			buffers.Put(buffer)
 		}
 		switch {
 		case errors.Is(err, unix.EAGAIN):
@@ -70,6 +82,21 @@ func (p *process) pass(stream sandbox.Stream, buffer *[]byte, n int) {
 	case <-p.gone:
 		buffers.Put(buffer)
 	}
+}
+
+// pending counts the bytes in a pipe. Where that is not told it is at most
+// what the pipe can hold.
+func pending(r *os.File) int {
+	n := pipeBytes
+	if conn, err := r.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) {
+			// None may mean that the pipe's end is there to be read.
+			if told, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil {
+				n = max(told, 1)
+			}
+		})
+	}
+	return n
 }
 
 // readNow reads what is in the pipe, without waiting: unix.EAGAIN says that

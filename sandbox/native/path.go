@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,6 +24,7 @@ type place struct {
 	dir  *os.File // opened with O_PATH
 	name string
 	path string // for messages
+	real string // where the kernel says that it is
 }
 
 func (p *place) close() { p.dir.Close() }
@@ -106,25 +108,38 @@ func (s *Session) guard(op string, p *place) error {
 	if stat.Type == unix.PROC_SUPER_MAGIC || stat.Type == unix.SYSFS_MAGIC {
 		return notAllowed(op, p.path, "belongs to the kernel")
 	}
-	target := path.Join(real, p.name)
+	p.real = path.Join(real, p.name)
 	for _, root := range s.opts.Protected {
-		if below(root, target) {
+		if below(realPath(root), p.real) {
 			return notAllowed(op, p.path, "is kept by the recorder, which alone writes there")
 		}
 	}
 	return nil
 }
 
+// realPath is where a directory of ours is, whatever links lead to it. It is
+// asked each time, as it may have been made a moment ago.
+func realPath(name string) string {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+	return name
+}
+
 func below(root, name string) bool {
 	return name == root || strings.HasPrefix(name, strings.TrimSuffix(root, "/")+"/")
 }
+
+// openTries bounds how often an open that was interrupted is tried: who holds a
+// lease on a file can let it fail for as long as he likes.
+const openTries = 100
 
 // openAt opens without following magic links, such as those in /proc/self/fd.
 func openAt(dir int, name string, flags int) (*os.File, error) {
 	how := &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_MAGICLINKS}
 	var fd int
 	var err error
-	for {
+	for range openTries {
 		fd, err = unix.Openat2(dir, name, how)
 		if errors.Is(err, unix.ENOSYS) { // a kernel before 5.6, and gVisor
 			fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC, 0)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -80,6 +82,9 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 		if res := notRun(cmd, err); res != nil {
 			return newFailed(p, cmd, res), nil
 		}
+		if errors.Is(err, unix.E2BIG) {
+			return nil, tooLong(cmd)
+		}
 		return nil, fault("start command", err)
 	}
 	s.running.Go(func() { <-p.ended })
@@ -88,6 +93,16 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 		s.running.Go(func() { <-p.exited; timer.Stop() })
 	}
 	return p, nil
+}
+
+// tooLong names what the system could not pass to a program.
+func tooLong(cmd *sandbox.Command) error {
+	for _, key := range slices.Sorted(maps.Keys(cmd.Env)) {
+		if len(key)+len(cmd.Env[key]) > maxArgument {
+			return sandbox.Invalid("env", "the value of "+key+" is longer than the 128 KiB that Linux passes to a program; put it into a file")
+		}
+	}
+	return sandbox.Invalid("args", "is longer than what Linux passes to a program, 128 KiB an argument and about 2 MiB in all; use a shell line, stdin or a file")
 }
 
 // commandDir is where a command runs; the session's own directory is made.
@@ -207,6 +222,9 @@ func (p *process) wait(pipes []*os.File, readers *sync.WaitGroup) {
 	err := p.cmd.Wait()
 	took := time.Since(p.started)
 	close(p.exited)
+	if p.stdin != nil {
+		_ = p.stdin.Close() // a grandchild may have the other end, and never read
+	}
 	for _, r := range pipes {
 		_ = r.SetReadDeadline(time.Unix(1, 0)) // wakes the reader: what is in the pipe now is the rest
 	}

@@ -83,10 +83,16 @@ func (p *Provider) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 	if spec.Timeout > 0 {
 		body["timeout"] = int64((spec.Timeout + time.Second - 1) / time.Second)
 	}
+	c := &call{
+		op: "create sandbox", method: http.MethodPost, path: "/sandboxes", body: body, makes: true,
+		secrets: slices.Collect(maps.Values(spec.Env)),
+	}
 	var a answer
-	err := p.do(ctx, &call{op: "create sandbox", method: http.MethodPost, path: "/sandboxes", body: body, slow: true}, &a)
-	if err != nil {
+	if err := p.do(ctx, c, &a); err != nil {
 		return nil, err
+	}
+	if validID(a.ID) != nil {
+		return nil, p.fault(c, &sandbox.Error{Code: sandbox.CodeProvider, Message: "the service answered without an id of the sandbox"})
 	}
 	info := a.info()
 	if info.Image == "" {
@@ -168,6 +174,7 @@ const pageSize = 200
 // List implements sandbox.Provider: newest first, every page.
 func (p *Provider) List(ctx context.Context) ([]*sandbox.Info, error) {
 	var list []*sandbox.Info
+	seen := map[string]bool{} // one that is made meanwhile moves others to the next page
 	for page := 1; ; page++ {
 		var a struct {
 			Items      []answer `json:"items"`
@@ -180,10 +187,14 @@ func (p *Provider) List(ctx context.Context) ([]*sandbox.Info, error) {
 		if err != nil {
 			return nil, err
 		}
+		before := len(list)
 		for i := range a.Items {
-			list = append(list, a.Items[i].info())
+			if id := a.Items[i].ID; !seen[id] {
+				seen[id] = true
+				list = append(list, a.Items[i].info())
+			}
 		}
-		if !a.Pagination.HasNext || len(a.Items) == 0 {
+		if !a.Pagination.HasNext || len(list) == before {
 			return list, nil
 		}
 	}
@@ -195,6 +206,17 @@ func (p *Provider) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	return p.do(ctx, &call{op: "delete sandbox", method: http.MethodDelete, path: "/sandboxes/" + id, sandbox: id}, nil)
+}
+
+// Renew sets the moment at which a sandbox expires.
+func (p *Provider) Renew(ctx context.Context, id string, at time.Time) error {
+	if err := validID(id); err != nil {
+		return err
+	}
+	return p.do(ctx, &call{
+		op: "renew sandbox", method: http.MethodPost, path: "/sandboxes/" + id + "/renew-expiration", sandbox: id, repeat: true,
+		body: map[string]string{"expiresAt": at.UTC().Format(time.RFC3339Nano)},
+	}, nil)
 }
 
 // Endpoint asks where a port of a sandbox can be reached. The answer is input:
@@ -215,7 +237,7 @@ func (p *Provider) Endpoint(ctx context.Context, id string, port int) (*Endpoint
 		return nil, err
 	}
 	u, err := url.Parse(p.base.Scheme + "://" + a.Endpoint)
-	if err != nil || u.User != nil || u.RawQuery != "" || u.Hostname() == "" {
+	if err != nil || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Hostname() == "" {
 		return nil, p.fault(c, &sandbox.Error{Code: sandbox.CodeProvider, Message: "the service answered with an endpoint that is none"})
 	}
 	if !p.allowed(u) {

@@ -27,6 +27,9 @@ func (Secret) String() string { return "***" }
 // GoString hides the value.
 func (Secret) GoString() string { return "***" }
 
+// MarshalText hides the value.
+func (Secret) MarshalText() ([]byte, error) { return []byte("***"), nil }
+
 // Endpoint is where a port of a sandbox can be reached.
 type Endpoint struct {
 	Sandbox string

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"time"
@@ -27,8 +28,9 @@ type call struct {
 	query   url.Values
 	body    any
 	sandbox string
-	repeat  bool // safe to be sent again
-	slow    bool // no limit but ctx
+	repeat  bool     // safe to be sent again
+	makes   bool     // a lost answer may have left a sandbox; no limit but ctx
+	secrets []string // in the body, to be kept out of errors
 }
 
 // Tries of what is safe to repeat, and the pauses between.
@@ -59,24 +61,52 @@ func (p *Provider) do(ctx context.Context, c *call, to any) error {
 const maxAnswer = 16 << 20
 
 func (p *Provider) once(ctx context.Context, c *call, to any) error {
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if !c.slow {
-		limited, cancel = context.WithTimeout(ctx, p.opts.RequestTimeout)
+	sent := false
+	limited, cancel := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }}), context.CancelFunc(func() {})
+	if !c.makes {
+		limited, cancel = context.WithTimeout(limited, p.opts.RequestTimeout)
 	}
 	defer cancel()
+	req, err := p.request(limited, c)
+	if err != nil {
+		return p.fault(c, err)
+	}
+	resp, doErr := p.client.Do(req)
+	var text []byte
+	if doErr == nil {
+		defer resp.Body.Close()
+		text, doErr = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	}
+	switch {
+	case doErr != nil && c.makes && sent:
+		return p.fault(c, unknown(p.unreachable(ctx, doErr)))
+	case doErr != nil:
+		return p.fault(c, p.unreachable(ctx, doErr))
+	case resp.StatusCode/100 != 2:
+		return p.fault(c, refusal(c, resp, text))
+	case to == nil:
+		return nil
+	}
+	if err := json.Unmarshal(text, to); err != nil {
+		return p.fault(c, &sandbox.Error{Code: sandbox.CodeProvider, Message: "the answer is not one of an OpenSandbox service; is the URL right?"})
+	}
+	return nil
+}
+
+func (p *Provider) request(ctx context.Context, c *call) (*http.Request, *sandbox.Error) {
 	var body io.Reader
 	if c.body != nil {
 		text, err := json.Marshal(c.body)
 		if err != nil {
-			return p.fault(c, &sandbox.Error{Code: sandbox.CodeInvalid, Err: err})
+			return nil, &sandbox.Error{Code: sandbox.CodeInvalid, Err: err}
 		}
 		body = bytes.NewReader(text)
 	}
 	target := *p.base
 	target.Path, target.RawQuery = "/v1"+c.path, c.query.Encode()
-	req, err := http.NewRequestWithContext(limited, c.method, target.String(), body)
+	req, err := http.NewRequestWithContext(ctx, c.method, target.String(), body)
 	if err != nil {
-		return p.fault(c, sandbox.Invalid("url", "is not one that a request can be sent to"))
+		return nil, sandbox.Invalid("url", "is not one that a request can be sent to")
 	}
 	req.Header.Set("User-Agent", "glassbox/"+version.String())
 	if body != nil {
@@ -85,25 +115,18 @@ func (p *Provider) once(ctx context.Context, c *call, to any) error {
 	if p.opts.Key != "" {
 		req.Header.Set("OPEN-SANDBOX-API-KEY", string(p.opts.Key))
 	}
-	resp, err := p.client.Do(req)
-	if err != nil {
-		return p.fault(c, p.unreachable(ctx, err))
+	return req, nil
+}
+
+// unknown is a create whose answer was lost: the same call again might make a
+// second sandbox.
+func unknown(e *sandbox.Error) *sandbox.Error {
+	const advice = "a sandbox may have been made; look at the list before you try again"
+	if e.Code == sandbox.CodeUnavailable || e.Code == sandbox.CodeProvider {
+		e.Code, e.Message = sandbox.CodeInterrupted, "the answer was lost"
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return p.fault(c, p.unreachable(ctx, err))
-	}
-	if resp.StatusCode/100 != 2 {
-		return p.fault(c, refusal(resp, text))
-	}
-	if to == nil {
-		return nil
-	}
-	if err := json.Unmarshal(text, to); err != nil {
-		return p.fault(c, &sandbox.Error{Code: sandbox.CodeProvider, Message: "the answer is not one of an OpenSandbox service; is the URL right?"})
-	}
-	return nil
+	e.Retryable, e.Message = false, strings.TrimPrefix(e.Message+"; "+advice, "; ")
+	return e
 }
 
 // unreachable tells why no answer came. The text of the cause must not hold
@@ -130,11 +153,24 @@ func (p *Provider) fault(c *call, e *sandbox.Error) error {
 	if e.Sandbox == "" {
 		e.Sandbox = c.sandbox
 	}
+	// Services quote what they refuse.
+	for _, secret := range append(c.secrets, string(p.opts.Key)) {
+		if len(secret) >= minSecret {
+			e.Message = strings.ReplaceAll(e.Message, secret, "***")
+		}
+	}
 	return e
 }
 
+// minSecret is the shortest value that is looked for in what a service says;
+// shorter ones stand in too many words.
+const minSecret = 4
+
+// maxMessage bounds what of a service's message is told.
+const maxMessage = 4 << 10
+
 // refusal reads an error of the service, in any of the shapes it has.
-func refusal(resp *http.Response, text []byte) *sandbox.Error {
+func refusal(c *call, resp *http.Response, text []byte) *sandbox.Error {
 	var body struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
@@ -154,12 +190,23 @@ func refusal(resp *http.Response, text []byte) *sandbox.Error {
 	if e.Message == "" {
 		e.Message = "the service answered " + resp.Status
 	}
+	if len(e.Message) > maxMessage {
+		e.Message = strings.ToValidUTF8(e.Message[:maxMessage], "") + "…"
+	}
+	if resp.StatusCode == http.StatusNotFound && c.sandbox == "" && body.Code == "" && e.Code == sandbox.CodeSandboxNotFound {
+		e.Code = sandbox.CodeProvider
+		e.Message += "; it has no such route: is the URL right?"
+	}
 	if e.Code == sandbox.CodeUnauthorized {
 		e.Message += "; give the API key by GLASSBOX_API_KEY, OPEN_SANDBOX_API_KEY or an option"
 	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		e.Retryable = true
+	}
+	// A proxy gave up on the service, which may go on.
+	if c.makes && body.Code == "" && (resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusGatewayTimeout) {
+		return unknown(e)
 	}
 	return e
 }

@@ -146,7 +146,7 @@ func TestCutInput(t *testing.T) {
 	rec := newRecorder(t)
 	roll := dice(t)
 	var left atomic.Int64
-	left.Store(12) // more in a row than an ordinary request is tried
+	left.Store(6) // more in a row than an ordinary request is tried
 	proxy := newCutter(t, rec.URL, always(-1), func() int64 {
 		if left.Add(-1) < 0 {
 			return -1

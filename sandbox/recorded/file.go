@@ -201,9 +201,14 @@ func (s *Session) Remove(ctx context.Context, name string, opts *sandbox.RemoveO
 // sandbox may have been put there by the agent.
 const maxAnswer = 32 << 20
 
+var errEndless = &sandbox.Error{Code: sandbox.CodeTooLarge, Message: "the answer is longer than any may be"}
+
 func decodeInto(r io.Reader, to any) error {
-	r = io.LimitReader(r, maxAnswer)
-	if err := json.NewDecoder(r).Decode(to); err != nil {
+	limited := &io.LimitedReader{R: r, N: maxAnswer}
+	if err := json.NewDecoder(limited).Decode(to); err != nil {
+		if limited.N <= 0 {
+			return errEndless
+		}
 		return err
 	}
 	_, _ = io.Copy(io.Discard, r) // lets the connection be used again

@@ -68,7 +68,7 @@ func (h *History) Output(ctx context.Context, opID string, stream sandbox.Stream
 			return h.s.unreachable(ctx, "read output", err)
 		}
 		if len(data) > maxAnswer {
-			return &sandbox.Error{Op: "read output", Code: sandbox.CodeTooLarge, Sandbox: h.s.opts.Sandbox, Message: "the answer is longer than any may be"}
+			return h.s.unreachable(ctx, "read output", errEndless)
 		}
 		return nil
 	})

@@ -259,7 +259,7 @@ func (p *process) resume() error {
 	if p.cutAt.IsZero() {
 		p.cutAt = time.Now()
 	}
-	last := error(errCut)
+	last := errCut
 	for {
 		if time.Since(p.cutAt) > p.s.opts.ResumeFor || p.patience(silence) <= 0 || pause(p.ctx, p.tries) != nil {
 			return last

@@ -181,9 +181,7 @@ func (s *Session) send(ctx context.Context, r *request) (*http.Response, error) 
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came tells enough
-	fault := wire.DecodeFault(resp.StatusCode, body)
-	fault.RequestID = resp.Header.Get("X-Request-Id")
-	return nil, s.fault(r.op, fault)
+	return nil, s.fault(r.op, wire.DecodeAnswer(resp, body))
 }
 
 // unreachable turns a fault of the connection into an error that may be tried
@@ -193,6 +191,10 @@ func (s *Session) unreachable(ctx context.Context, op string, err error) error {
 		e := sandbox.FromContext(ctx, op)
 		e.Sandbox = s.opts.Sandbox
 		return e
+	}
+	if e, ok := errors.AsType[*sandbox.Error](err); ok {
+		mine := *e // what was wrong with the answer
+		return s.fault(op, &mine)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err

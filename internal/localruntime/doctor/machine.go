@@ -52,6 +52,10 @@ func version(ctx context.Context, program, arg string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, first)
 	}
+	// A runsc that the Go tool built was not told its version.
+	if name, ok := strings.CutSuffix(first, " version VERSION_MISSING"); ok {
+		first = name + " starts"
+	}
 	return first, nil
 }
 

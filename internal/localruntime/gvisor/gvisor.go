@@ -62,6 +62,7 @@ const (
 	overlayDir = "overlay"
 	stateDir   = "runsc" // of runsc itself
 	launchFile = "launch.json"
+	lockFile   = "launch.lock" // held by the launch, whoever waits for it
 	pidFile    = "pid"
 	consoleLog = "console.log"
 	runscLog   = "runsc.log"
@@ -90,16 +91,26 @@ func (e *Engine) start(ctx context.Context, s *Sandbox, groups []string) (proc.R
 		return proc.Ref{}, fmt.Errorf("open console: %w", err)
 	}
 	defer console.Close()
+	held, err := holdLaunch(s.Dir)
+	if err != nil {
+		return proc.Ref{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, e.Self, append(slices.Clip(e.SelfArgs), spec)...)
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.Stdout, cmd.Stderr = console, console
+	cmd.ExtraFiles = []*os.File{held} // and so runsc's, until that is done
 	// A session of its own: a Ctrl-C in the server's terminal is not for the
 	// sandbox. Unshareflags makes the new namespace private before it starts.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Unshareflags: syscall.CLONE_NEWNS}
-	if err := cmd.Run(); err != nil {
+	err = cmd.Start()
+	held.Close()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
 		return proc.Ref{}, fmt.Errorf("start runsc: %w%s", err, said(filepath.Join(s.Dir, consoleLog)))
 	}
 	return findPID(filepath.Join(s.Dir, pidFile))
@@ -165,34 +176,6 @@ func (e *Engine) call(ctx context.Context, dir string, args ...string) error {
 	out, err := exec.CommandContext(ctx, e.Runsc, all...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("runsc %s: %w: %s", args[0], err, bytes.TrimSpace(out))
-	}
-	return nil
-}
-
-// Remove ends what still runs of a sandbox and removes what the engine made
-// for it. It may be called again after it failed, and for one that never
-// started.
-func (e *Engine) Remove(ctx context.Context, id, dir string, ref proc.Ref) error {
-	if ref == (proc.Ref{}) {
-		ref, _ = findPID(filepath.Join(dir, pidFile)) // it may have come that far
-	}
-	// The gofer and all that runs inside go when the sandbox's process goes.
-	// Nothing has to be asked of runsc, which could hang or be gone.
-	if err := ref.End(ctx); err != nil {
-		return err
-	}
-	err := cgroup.Machine.Remove(ctx, id)
-	for _, place := range []string{"/var/run", "/run", "/tmp"} {
-		// Where runsc puts its control socket when our path is too long.
-		if rm := os.Remove(filepath.Join(place, "runsc-"+id+".sock")); rm != nil && !errors.Is(rm, os.ErrNotExist) {
-			err = errors.Join(err, rm)
-		}
-	}
-	for _, name := range []string{bundleDir, overlayDir, stateDir, launchFile, pidFile, consoleLog, runscLog} {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
-	}
-	if err != nil {
-		return fmt.Errorf("remove sandbox: %w", err)
 	}
 	return nil
 }

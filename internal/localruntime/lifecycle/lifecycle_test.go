@@ -451,6 +451,7 @@ func TestDoors(t *testing.T) {
 		{"unknown path", "GET", "/v1/nothing", nil, 404, ""},
 		{"no id", "GET", "/v1/sandboxes/", nil, 404, ""},
 		{"state is not for strangers", "GET", "/glassbox/state", nil, 404, ""},
+		{"nor is a lease", "GET", "/glassbox/lease", nil, 404, ""},
 		{"foreign name", "GET", "/v1/sandboxes", []string{"Host: evil.example"}, 403, "GLASSBOX::HOST_NOT_ALLOWED"},
 		{"foreign name for health", "GET", "/health", []string{"Host: evil.example:7717"}, 403, "GLASSBOX::HOST_NOT_ALLOWED"},
 		{"like localhost", "GET", "/v1/sandboxes", []string{"Host: localhost.evil.example"}, 403, "GLASSBOX::HOST_NOT_ALLOWED"},

@@ -44,6 +44,50 @@ func Find(pid int) (Ref, error) {
 	return Ref{PID: pid, Start: start}, nil
 }
 
+// Search returns the processes of this user whose command line matches. One
+// that is just becoming another program may have none for a moment: who must
+// not miss it asks again.
+func Search(match func(args []string) bool) ([]Ref, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("search processes: %w", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("search processes: %w", err)
+	}
+	var found []Ref
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		ref, err := Find(pid)
+		if err != nil {
+			continue // it has ended
+		}
+		if args, ours := commandLine(pid); ours && match(args) {
+			found = append(found, ref)
+		}
+	}
+	return found, nil
+}
+
+// commandLine returns the arguments of a process of this user.
+func commandLine(pid int) (args []string, ours bool) {
+	folder := "/proc/" + strconv.Itoa(pid)
+	var stat unix.Stat_t
+	if err := unix.Lstat(folder, &stat); err != nil || int(stat.Uid) != os.Geteuid() {
+		return nil, false
+	}
+	text, err := os.ReadFile(folder + "/cmdline")
+	if err != nil || len(text) == 0 {
+		return nil, false
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"), true
+}
+
 // Alive reports whether the process still runs.
 func (r Ref) Alive() bool {
 	now, err := Find(r.PID)
@@ -109,8 +153,13 @@ func (h *Handle) Signal(sig unix.Signal) error {
 // Close lets go of the process.
 func (h *Handle) Close() error { return h.fd.Close() }
 
+// Ask asks the process to end, and waits for its end.
+func (r Ref) Ask(ctx context.Context) error { return r.endWith(ctx, unix.SIGTERM) }
+
 // End kills the process and waits for its end.
-func (r Ref) End(ctx context.Context) error {
+func (r Ref) End(ctx context.Context) error { return r.endWith(ctx, unix.SIGKILL) }
+
+func (r Ref) endWith(ctx context.Context, sig unix.Signal) error {
 	h, err := r.Open()
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
@@ -119,7 +168,7 @@ func (r Ref) End(ctx context.Context) error {
 		return err
 	}
 	defer h.Close()
-	if err := h.Signal(unix.SIGKILL); err != nil {
+	if err := h.Signal(sig); err != nil {
 		return err
 	}
 	return h.Wait(ctx)

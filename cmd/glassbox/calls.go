@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// tellWrongCalls makes a call that cannot be meant a usageError in every
+// command of the tree, as Cobra by itself only does for flags.
+func tellWrongCalls(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				found, rest, _ := root.Find(args)
+				return noCommand(found, rest)
+			}
+		}
+	}
+	tellWrongCall(root)
+	// What only holds other commands is no call: its usage does not show one.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable (not .DisableFlagsInUseLine)}}", 1))
+}
+
+func tellWrongCall(cmd *cobra.Command) {
+	for _, child := range cmd.Commands() {
+		tellWrongCall(child)
+	}
+	switch {
+	case !cmd.Runnable(): // it only holds other commands
+		cmd.Args, cmd.RunE = noCommand, needCommand
+		cmd.DisableFlagsInUseLine = true
+		return
+	case cmd.Args != nil:
+		args := cmd.Args
+		cmd.Args = func(cmd *cobra.Command, given []string) error {
+			err := args(cmd, given)
+			if _, ok := errors.AsType[*usageError](err); ok || err == nil {
+				return err
+			}
+			return usage("%w; the call is %s", err, cmd.UseLine())
+		}
+	}
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := checkLife(cmd); err != nil {
+				return err
+			}
+			return wrongFlag(cmd, run(cmd, args))
+		}
+	}
+}
+
+// noCommand tells which commands there are beside the one that is not.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || !cmd.HasSubCommands() {
+		return nil
+	}
+	return usage("there is no command %q in %s; there are %s", args[0], cmd.CommandPath(), children(cmd))
+}
+
+func needCommand(cmd *cobra.Command, _ []string) error {
+	if !cmd.HasParent() {
+		return cmd.Help()
+	}
+	return usage("%s needs one of its commands: %s", cmd.CommandPath(), children(cmd))
+}
+
+func children(cmd *cobra.Command) string {
+	var names []string
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() {
+			names = append(names, child.Name())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// flagOf is the flag that sets what an error names, where it is called
+// otherwise.
+var flagOf = map[string]string{"cwd": "workdir", "metadata": "label", "limits.memory": "memory"}
+
+// wrongFlag makes an argument that was refused a wrong call if a flag set it.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return err
+	}
+	e, ok := errors.AsType[*sandbox.Error](err)
+	if !ok || e.Code != sandbox.CodeInvalid {
+		return err
+	}
+	name := e.Field
+	if name == "" { // a service tells it in front of the rule
+		name, _, _ = strings.Cut(e.Message, ": ")
+	}
+	if flag, ok := flagOf[name]; ok {
+		name = flag
+	}
+	if f := cmd.Flags().Lookup(name); f == nil || !f.Changed {
+		return err
+	}
+	return &usageError{err}
+}
+
+// The life of a sandbox has the limits of the local runtime. A service calls it
+// a timeout, which here is that of a command.
+const (
+	minLife = time.Minute
+	maxLife = 365 * 24 * time.Hour
+)
+
+func checkLife(cmd *cobra.Command) error {
+	ttl, err := cmd.Flags().GetDuration("ttl")
+	if err != nil || !cmd.Flags().Changed("ttl") || minLife <= ttl && ttl <= maxLife {
+		return nil // there is no such flag, or nothing is wrong
+	}
+	return usage("--ttl must be from 1m to 8760h, not %v", ttl)
+}
+
+// oneOf refuses a word that is not in a closed list.
+func oneOf(flag, word string, list ...string) error {
+	if slices.Contains(list, word) {
+		return nil
+	}
+	return usage("--%s must be one of %s, not %q", flag, strings.Join(list, ", "), word)
+}
