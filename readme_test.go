@@ -38,7 +38,7 @@ func main() {
 }
 `
 	// Below the module, so that it is built with it; the name keeps it out of ./...
-	dir, err := os.MkdirTemp(".", "_six-")
+	dir, err := os.MkdirTemp(".", "_six-") //nolint:usetesting // it must lie below the module
 	if err != nil {
 		t.Fatal(err)
 	}
