@@ -18,6 +18,7 @@ type client struct {
 	at       pair
 	seq      int // of the next piece in the window
 	inWindow bool
+	moved    time.Time // when it last read
 	slow     bool
 	left     bool
 }

@@ -67,7 +67,7 @@ func (p *piece) end() int64 { return p.Offset + int64(len(p.Data)) }
 const (
 	windowBytes  = 4 << 20
 	windowPieces = 4096
-	mergeBytes   = 64 << 10
+	mergeBytes   = 256 << 10
 	batchBytes   = 1 << 20
 )
 
@@ -91,8 +91,10 @@ func (t *tape) wake() {
 func (t *tape) add(c sandbox.Chunk, record bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for !t.makeRoom(len(c.Data)) {
-		t.waitForRoom()
+	for until := time.Now().Add(t.opts.SlowClient); !t.makeRoom(len(c.Data)); {
+		if t.waitForRoom(until) {
+			until = time.Now().Add(t.opts.SlowClient)
+		}
 	}
 	n := int64(0)
 	if record && !t.broken {
@@ -113,9 +115,9 @@ func (t *tape) push(c sandbox.Chunk, record bool) {
 		return
 	}
 	t.bytes += len(c.Data)
-	if len(t.window) > 0 && record {
+	if len(t.window) > 0 {
 		last := t.window[len(t.window)-1]
-		if last.record && !last.taken && last.Stream == c.Stream && len(last.Data)+len(c.Data) <= mergeBytes {
+		if last.record == record && !last.taken && last.Stream == c.Stream && len(last.Data)+len(c.Data) <= mergeBytes {
 			last.Data = append(last.Data, c.Data...)
 			return
 		}
@@ -129,7 +131,7 @@ func (t *tape) push(c sandbox.Chunk, record bool) {
 func (t *tape) makeRoom(n int) bool {
 	for len(t.window) > 0 && (t.bytes+n > windowBytes || len(t.window) >= windowPieces) {
 		p := t.window[0]
-		if !p.shown || !p.record && !t.spool(p) {
+		if !p.shown || t.awaited(p) || !p.record && !t.spool(p) {
 			return false
 		}
 		t.window[0] = nil
@@ -138,16 +140,45 @@ func (t *tape) makeRoom(n int) bool {
 	return true
 }
 
+// awaited reports whether a client that keeps up has still to read a piece. It
+// is served from memory, and the command goes at its pace: to read back what
+// has just been recorded would cost more than both.
+func (t *tape) awaited(p *piece) bool {
+	i := index(p.Stream)
+	for c := range t.clients {
+		if c.inWindow && c.at[i] < p.end() && time.Since(c.moved) < pace {
+			return true
+		}
+	}
+	return false
+}
+
+// pace is how long a client that does not read holds up what the history has.
+const pace = 100 * time.Millisecond
+
+// inFlight is more than what is under way to a client whom we count as having
+// read it.
+const inFlight = 2 << 20
+
 // spool moves a piece that the history does not have into the ring, unless
-// that would push out what an attached client has still to read.
+// that would push out what an attached client has still to read. What every
+// client has long read is let go of.
 func (t *tape) spool(p *piece) bool {
 	i := index(p.Stream)
+	wanted := len(t.clients) == 0
 	for c := range t.clients {
 		if c.at[i] < p.end()-t.opts.SpoolBytes {
 			return false
 		}
+		wanted = wanted || c.at[i] < p.end()+inFlight
 	}
 	r := t.rings[i]
+	if !wanted {
+		if r != nil { // what it holds is as old
+			r.start, r.end = p.end(), p.end()
+		}
+		return true
+	}
 	if r == nil {
 		var err error
 		if r, err = newRing(t.opts.Spool, t.opts.SpoolBytes, p.Offset); err != nil {
@@ -163,19 +194,24 @@ func (t *tape) spool(p *piece) bool {
 	return true
 }
 
-// waitForRoom waits for the history or the clients to move on. The caller
+// waitForRoom waits until the history or a client moves on, and reports whether
+// one did. It returns soon all the same: who moved may have stopped. The caller
 // holds mu.
-func (t *tape) waitForRoom() {
+func (t *tape) waitForRoom(until time.Time) bool {
 	moved := t.moved
 	t.mu.Unlock()
-	timer := time.NewTimer(t.opts.SlowClient)
+	timer := time.NewTimer(min(pace, time.Until(until)))
 	defer timer.Stop()
 	select {
 	case <-moved:
 		t.mu.Lock()
+		return true
 	case <-timer.C:
 		t.mu.Lock()
-		t.detachSlow()
+		if time.Now().After(until) {
+			t.detachSlow()
+		}
+		return false
 	}
 }
 
@@ -331,7 +367,7 @@ func (t *tape) next(ctx context.Context, p *client) (sandbox.Chunk, error) {
 func (t *tape) fromWindow(p *client) (sandbox.Chunk, bool) {
 	for i := max(p.seq-t.first, 0); i < len(t.window) && t.window[i].shown; i++ {
 		w := t.window[i]
-		p.seq = t.first + i + 1
+		p.seq = t.first + i // more may be added to it
 		s := index(w.Stream)
 		if w.end() <= p.at[s] {
 			continue
@@ -346,7 +382,7 @@ func (t *tape) fromWindow(p *client) (sandbox.Chunk, bool) {
 }
 
 func (t *tape) advance(p *client, stream int, to int64) {
-	p.at[stream] = to
+	p.at[stream], p.moved = to, time.Now()
 	if t.bytes >= windowBytes/2 {
 		t.wake() // the process may wait for this client
 	}

@@ -91,6 +91,7 @@ func clientConn(ctx context.Context, conn net.Conn) (*http.ClientConn, error) {
 		HTTP2: &http.HTTP2Config{
 			StrictMaxConcurrentRequests: true,
 			MaxReceiveBufferPerStream:   1 << 20,
+			MaxReadFrameSize:            256 << 10, // else 16 KiB: as many calls of the kernel in the sandbox
 		},
 	}
 	transport.Protocols.SetUnencryptedHTTP2(true)

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"log/slog"
@@ -73,7 +74,7 @@ func newServer(handler http.Handler) *http.Server {
 func serveConn(ctx context.Context, conn net.Conn, handler http.Handler) {
 	l := &single{conn: make(chan net.Conn, 1), gone: make(chan struct{}), addr: conn.LocalAddr()}
 	l.end = sync.OnceFunc(func() { close(l.gone) })
-	l.conn <- &tellingConn{Conn: conn, closed: l.end}
+	l.conn <- &tellingConn{Conn: conn, ahead: bufio.NewReaderSize(conn, readAhead), closed: l.end}
 	srv := newServer(handler)
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
@@ -108,10 +109,18 @@ func (l *single) Close() error {
 
 func (l *single) Addr() net.Addr { return l.addr }
 
+// readAhead is for HTTP/2, which asks for each header and each payload by
+// itself: most of what comes in are window updates of a few bytes, and a call
+// of the kernel is dear in a sandbox.
+const readAhead = 64 << 10
+
 type tellingConn struct {
 	net.Conn
+	ahead  *bufio.Reader
 	closed func()
 }
+
+func (c *tellingConn) Read(p []byte) (int, error) { return c.ahead.Read(p) }
 
 func (c *tellingConn) Close() error {
 	c.closed()

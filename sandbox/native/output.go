@@ -33,9 +33,12 @@ func enlarge(f *os.File) {
 // may fill it faster than it is read.
 func (p *process) read(r *os.File, stream sandbox.Stream) {
 	rest := -1 // in the pipe after the leader's exit
+	var pace pacer
 	for {
+		pace.wait(p.exited)
 		buffer := buffers.Get().(*[]byte)
 		n, err := r.Read(*buffer)
+		pace.read(n)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			if rest < 0 {
 				rest = pending(r)

@@ -93,6 +93,8 @@ type api struct {
 	opts  Options
 	hosts map[string]bool
 	ports *http.Transport // to the ports inside sandboxes
+
+	pieces bufferPool // of what is proxied
 }
 
 // New returns the API over rt.

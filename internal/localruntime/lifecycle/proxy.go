@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/wire"
@@ -107,6 +108,7 @@ func (a *api) reverse(t *target, toRecorder bool) *httputil.ReverseProxy {
 	}
 	return &httputil.ReverseProxy{
 		Transport:     transport,
+		BufferPool:    &a.pieces,
 		FlushInterval: -1, // what a program prints is wanted now
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL = &url.URL{Scheme: "http", Host: host, RawQuery: p.In.URL.RawQuery}
@@ -150,3 +152,20 @@ func (a *api) proxyFailed(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set(headerCode, string(sandbox.CodeUnavailable))
 	writeError(w, http.StatusBadGateway, "BACKEND_CONNECTION_FAILED", err.Error())
 }
+
+// pieceBytes is what is passed on at a time.
+const pieceBytes = 256 << 10
+
+// bufferPool implements httputil.BufferPool.
+type bufferPool struct{ pool sync.Pool }
+
+// Get returns a buffer.
+func (b *bufferPool) Get() []byte {
+	if p, ok := b.pool.Get().(*[]byte); ok {
+		return *p
+	}
+	return make([]byte, pieceBytes)
+}
+
+// Put gives a buffer back.
+func (b *bufferPool) Put(p []byte) { b.pool.Put(&p) }
