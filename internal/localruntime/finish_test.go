@@ -18,23 +18,25 @@ import (
 // TestEndIsRecorded ends sandboxes in which commands run: what is kept of them
 // tells how they ended.
 func TestEndIsRecorded(t *testing.T) {
+	remove := func(ctx context.Context, rt *localruntime.Runtime, box string) error { return rt.Delete(ctx, box) }
 	for _, tt := range []struct {
 		name, line string
-		timeout    time.Duration // of the sandbox
+		end        func(ctx context.Context, rt *localruntime.Runtime, box string) error
 	}{
-		{"deleted", "touch /tmp/up; sleep 60", 0},
-		{"deleted with a command that stays", "trap '' TERM; touch /tmp/up; while :; do sleep 1; done", 0},
-		{"expired", "touch /tmp/up; sleep 60", 1500 * time.Millisecond},
+		{"deleted", "touch /tmp/up; sleep 60", remove},
+		{"deleted with a command that stays", "trap '' TERM; touch /tmp/up; while :; do sleep 1; done", remove},
+		{"expired", "touch /tmp/up; sleep 60", func(ctx context.Context, rt *localruntime.Runtime, box string) error {
+			_, err := rt.Renew(ctx, box, time.Now().Add(300*time.Millisecond))
+			return err
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rt := startRuntime(t, options(t, t.TempDir()))
-			info := create(t, rt, &sandbox.Spec{Timeout: tt.timeout})
+			info := create(t, rt, nil)
 			start(t, rt, info.ID, tt.line)
 			began := time.Now()
-			if tt.timeout == 0 {
-				if err := rt.Delete(t.Context(), info.ID); err != nil {
-					t.Fatal(err)
-				}
+			if err := tt.end(t.Context(), rt, info.ID); err != nil {
+				t.Fatal(err)
 			}
 			eventually(t, "the sandbox is gone", func() bool {
 				_, err := rt.Get(t.Context(), info.ID)

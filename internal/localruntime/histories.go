@@ -82,7 +82,7 @@ func (rt *Runtime) eachRecord(do func(dir, *record)) error {
 	}
 	for _, entry := range entries {
 		d := dir(filepath.Join(folder, entry.Name()))
-		if !id.Valid(entry.Name()) {
+		if !entry.IsDir() || !id.Valid(entry.Name()) {
 			continue
 		}
 		if rec, err := d.loadOr(); err == nil {

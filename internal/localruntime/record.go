@@ -85,15 +85,15 @@ func (d dir) load() (*record, error) {
 }
 
 // loadOr is load, and for a record that cannot be read returns what is known
-// without it. Only a folder with neither a record nor a history, in which
-// nothing was started yet, gives an error.
+// without it. A folder with neither a record nor a history, in which nothing
+// was done, gives an error.
 func (d dir) loadOr() (*record, error) {
 	rec, err := d.load()
 	if err == nil {
 		return rec, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		if entries, _ := os.ReadDir(d.history()); len(entries) == 0 { // or there is no such folder
+		if _, none := os.Lstat(filepath.Join(d.history(), historyFiles[0])); none != nil {
 			return nil, err
 		}
 	}

@@ -215,7 +215,7 @@ func TestTakeUpIsQuick(t *testing.T) {
 	out := run(t, rt, ids[0], "echo alive")
 	took := time.Since(start)
 	t.Logf("served after %v, answered after %v", serving, took)
-	if out.stdout != "alive\n" || serving > 200*time.Millisecond {
+	if out.stdout != "alive\n" || serving > 400*time.Millisecond {
 		t.Errorf("served after %v: %+v", serving, out)
 	}
 }

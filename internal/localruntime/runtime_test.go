@@ -106,6 +106,10 @@ func TestHistoryCap(t *testing.T) {
 	info := create(t, rt, nil)
 	try(t.Context(), rt, info.ID, "head -c 50M /dev/zero > /.agent-history/big; sleep 5")
 	wantFailed(t, rt, info.ID, "history folder")
+	eventually(t, "what filled it is gone", func() bool {
+		_, err := os.Lstat(filepath.Join(opts.StateDir, "sandboxes", info.ID, "history", "big"))
+		return err != nil
+	})
 }
 
 func TestDiskLimit(t *testing.T) {

@@ -18,7 +18,8 @@ import (
 	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
 )
 
-// program starts a program with a command line as the engine's have.
+// program starts a program with a command line as the engine's have, and
+// returns when it has begun, or was killed already.
 func program(t *testing.T, args ...string) proc.Ref {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", append([]string{"-c", "sleep 60; true"}, args...)...)
@@ -30,17 +31,18 @@ func program(t *testing.T, args ...string) proc.Ref {
 	t.Cleanup(func() { cmd.Process.Kill(); <-ended })
 	ref, err := proc.Find(cmd.Process.Pid)
 	if err != nil {
-		t.Fatal(err)
+		return proc.Ref{}
 	}
-	for { // it has begun when its command line is its own
+	for ref.Alive() { // it has begun when its command line is its own
 		list, err := proc.Search(func(line []string) bool { return len(line) > 3 && line[3] == args[0] })
 		if err != nil {
 			t.Fatal(err)
 		}
 		if slices.Contains(list, ref) {
-			return ref
+			break
 		}
 	}
+	return ref
 }
 
 // TestRemoveWithoutRecord removes a sandbox of which nothing is known but its
