@@ -156,7 +156,7 @@ func TestKill(t *testing.T) {
 	rounds := *killRounds
 	if rounds == 0 {
 		rounds = 25
-		if os.Getenv("CI") == "true" {
+		if os.Getenv("CI") == "true" && !raceEnabled {
 			rounds = 200
 		}
 		if n, err := strconv.Atoi(os.Getenv("GLASSBOX_KILL_ROUNDS")); err == nil {

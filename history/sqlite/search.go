@@ -20,10 +20,10 @@ const searchStep = 256
 // search looks for a text in operations and their output, page by page.
 func (s *Store) search(ctx context.Context, filter *history.Filter, limit int) (*history.Page, error) {
 	find := newNeedle(filter.Text)
-	step := *filter
+	step := paging{*filter}
 	found := &history.Page{Operations: []*history.Operation{}}
 	for {
-		page, err := s.page(ctx, &step, searchStep, nothing)
+		page, err := s.page(ctx, &step.Filter, searchStep, nothing)
 		if err != nil {
 			return nil, err
 		}
@@ -39,16 +39,27 @@ func (s *Store) search(ctx context.Context, filter *history.Filter, limit int) (
 		if len(found.Operations) > limit {
 			found.Operations, found.More = found.Operations[:limit], true
 		}
-		if found.More || !page.More {
+		if found.More || !page.More || !step.advance(page.Operations) {
 			return found, s.read(ctx, "list operations", func(q *sql.Tx) error { return countOutputs(ctx, q, found.Operations) })
 		}
-		last := page.Operations[len(page.Operations)-1].Seq
-		if filter.Newest {
-			step.Before = last
-		} else {
-			step.After = last
-		}
 	}
+}
+
+// paging is a filter that goes from page to page.
+type paging struct{ history.Filter }
+
+// advance goes on behind a page, unless its rows have no numbers.
+func (p *paging) advance(page []*history.Operation) bool {
+	from := &p.After
+	if p.Newest {
+		from = &p.Before
+	}
+	last := page[len(page)-1].Seq
+	if last == *from {
+		return false
+	}
+	*from = last
+	return true
 }
 
 func nothing(context.Context, *sql.Tx, []*history.Operation) error { return nil }
@@ -82,9 +93,15 @@ type outputScan struct {
 	find *needle
 	hits map[string]bool
 
-	id, stream string // where the scan is
-	index      int64
-	window     []byte // the end of the stream before the next row, folded
+	id string // where the scan is
+	spot
+	window []byte // the end of the stream before the next row, folded
+}
+
+// spot is a row of an operation's output.
+type spot struct {
+	stream string
+	index  int64
 }
 
 // run looks through the output of operations, whose ids are sorted, and adds
@@ -96,7 +113,8 @@ func (o *outputScan) run(ctx context.Context, ids []string) error {
 			return err
 		}
 		here := o.id
-		for full && o.id == here && !o.hits[here] {
+		for last := (spot{}); full && o.id == here && !o.hits[here] && o.spot != last; { // rows without numbers have no end
+			last = o.spot
 			full, err = o.step(ctx, `event_id = ? and (stream, chunk_index) > (?, ?)`, []any{o.id, o.stream, o.index})
 			if err != nil {
 				return err
@@ -125,7 +143,7 @@ func (o *outputScan) step(ctx context.Context, condition string, args []any) (fu
 	err = o.s.read(ctx, "search output", func(q *sql.Tx) error {
 		rows, err := q.QueryContext(ctx, `
 			select event_id, stream, chunk_index, data, encoding, original_size from command_output_chunks
-			where typeof(chunk_index) = 'integer' and stream in ('stdout', 'stderr') and `+condition+` order by event_id, stream, chunk_index limit ?`, append(args, scanStep)...)
+			where `+condition+` order by event_id, stream, chunk_index limit ?`, append(args, scanStep)...)
 		if err != nil {
 			return err
 		}

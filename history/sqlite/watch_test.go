@@ -331,20 +331,18 @@ func TestTakenAwayWhileBusy(t *testing.T) {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				_, err := s.List(ctx, &history.Filter{Limit: 5})
-				if err != nil && !errors.Is(err, sandbox.ErrCancelled) && !errors.Is(err, sandbox.ErrHistory) {
+				if err != nil && !errors.Is(err, sandbox.ErrCancelled) && !isRetryable(err) {
 					t.Errorf("List: %v", err)
 				}
 			}
 		})
 	}
 	for n := range 40 {
-		op := mustBegin(t, s)
 		if n%2 == 0 {
-			must(t, os.RemoveAll(filepath.Dir(path)))
+			_ = os.RemoveAll(filepath.Dir(path)) // the next file may stand in it already
 		} else {
-			_ = os.Remove(path) // perhaps it is between two lives
+			_ = os.Remove(path)
 		}
-		_ = op
 		again := benchOperation()
 		if err := s.Begin(t.Context(), again); err != nil {
 			t.Errorf("Begin after a removal: %v", err)
