@@ -145,7 +145,7 @@ func (w *writer) store(id string, r *running, rows []piece) error {
 				return err
 			}
 			r.streams[p.stream] = place{next: p.index + 1, size: p.offset + int64(len(p.data))}
-			w.pages += 3 + len(p.data)/pageBytes
+			w.pages += 3 + len(p.data)/4096
 		}
 		at := history.FormatTime(w.s.opts.Now())
 		if err := w.change(id+":output:"+runs, id, history.OutputAppended, at); err != nil {

@@ -83,7 +83,7 @@ func (s *Store) Changes(ctx context.Context, query *history.ChangeQuery) (*histo
 func (s *Store) changes(ctx context.Context, after int64, limit int) (*history.Feed, error) {
 	feed := &history.Feed{Changes: []*history.Change{}, Reset: after > 0}
 	err := s.read(ctx, "read changes", func(q *sql.Tx) error {
-		feed.Next = after
+		feed.Next, feed.Changes = after, feed.Changes[:0]
 		last, err := s.bounds(ctx, q, feed)
 		if err != nil {
 			return err

@@ -15,12 +15,8 @@ import (
 )
 
 const (
-	// pageBytes is the size of a page in a new file. Output then takes a fourth
-	// of the calls of the kernel that the usual size takes, which are what it
-	// costs in a sandbox; small records cost the same.
-	pageBytes = 16 << 10
 	// autocheckpoint is the net below the writer's own checkpoints, in pages.
-	autocheckpoint = 3_200
+	autocheckpoint = 12_000
 	// maxLog is what stays of the log's file after a checkpoint, in bytes.
 	maxLog = 8 << 20
 )
@@ -70,7 +66,7 @@ func (s *Store) openWriter(ctx context.Context, first opening) (*conn, error) {
 		return nil, err
 	}
 	db, err := sql.Open("sqlite", s.dsn(s.path,
-		"foreign_keys(1)", "synchronous(normal)", "cell_size_check(1)", "cache_size(-4000)", fmt.Sprintf("page_size(%d)", pageBytes),
+		"foreign_keys(1)", "synchronous(normal)", "cell_size_check(1)", "cache_size(-4000)",
 		fmt.Sprintf("wal_autocheckpoint(%d)", autocheckpoint),
 		fmt.Sprintf("journal_size_limit(%d)", maxLog)))
 	if err != nil {

@@ -174,6 +174,7 @@ func (p *pruning) candidates(ctx context.Context, condition string, args []any) 
 				and coalesce((select max(seq) from history_changes where event_id = e.event_id), 0) <= ?
 				and e.seq > ?
 			order by e.seq limit `+strconv.Itoa(pruneStep), args...)
+		ids = nil
 		if err != nil {
 			return err
 		}

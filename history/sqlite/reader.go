@@ -76,12 +76,22 @@ func (s *Store) openReaders(dsn string) (*sql.DB, error) {
 }
 
 // read runs do in a short transaction. Of a history that is not there yet
-// nothing is read, and do is not called.
+// nothing is read, and do is not called. It is called again if the file was
+// taken away meanwhile.
 func (s *Store) read(ctx context.Context, op string, do func(*sql.Tx) error) error {
+	for n := 1; ; n++ {
+		file := s.refresh()
+		err := s.readOnce(ctx, op, do)
+		if err == nil || n == maxAttempts || file == nil || !s.replaced(file) {
+			return err
+		}
+	}
+}
+
+func (s *Store) readOnce(ctx context.Context, op string, do func(*sql.Tx) error) error {
 	if ctx.Err() != nil {
 		return sandbox.FromContext(ctx, op)
 	}
-	s.refresh()
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	db, err := s.reader()

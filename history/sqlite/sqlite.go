@@ -141,7 +141,7 @@ func (o *Options) fill() {
 		o.TTL = DefaultTTL
 	}
 	if o.checkpointPages == 0 {
-		o.checkpointPages = 400
+		o.checkpointPages = 1000
 	}
 	if o.phase == nil {
 		o.phase = func(string) {}

@@ -204,8 +204,7 @@ func (w *writer) missed() bool {
 	if w.known == nil {
 		return false
 	}
-	now, err := os.Lstat(w.s.path)
-	return moved(w.known, now, err)
+	return w.s.replaced(w.known)
 }
 
 // recordLoss begins the next history, or goes on in the one that is found,
@@ -228,16 +227,13 @@ func (w *writer) recordLoss(c *conn) error {
 }
 
 // refresh lets go of the readers of a file that its name no longer stands for.
-func (s *Store) refresh() {
+// It returns the file that is read, if one is open.
+func (s *Store) refresh() fs.FileInfo {
 	s.mu.Lock()
 	file := s.readFile
 	s.mu.Unlock()
-	if file == nil {
-		return
-	}
-	now, err := os.Lstat(s.path)
-	if !moved(file, now, err) {
-		return
+	if file == nil || !s.replaced(file) {
+		return file
 	}
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -246,6 +242,13 @@ func (s *Store) refresh() {
 	if s.readFile == file {
 		s.closeReaders()
 	}
+	return s.readFile
+}
+
+// replaced reports whether the name of the history stands for another file.
+func (s *Store) replaced(file fs.FileInfo) bool {
+	now, err := os.Lstat(s.path)
+	return moved(file, now, err)
 }
 
 // dropReaders lets go of the file; the next reader opens what is there then.

@@ -8,6 +8,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -262,5 +266,33 @@ func TestCancelMuchOutput(t *testing.T) {
 	}
 	if info, err := s.Info(t.Context()); err != nil || info.Running != 0 {
 		t.Errorf("got %+v, %v, want nothing left", info, err)
+	}
+}
+
+// A start that is cut before its first frame is asked for again, under the
+// same id, and runs once.
+func TestCutBeforeTheFirstFrame(t *testing.T) {
+	real := newRecorder(t)
+	target, err := url.Parse(real.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.FlushInterval = -1
+	cuts := 0
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && cuts < 2 {
+			cuts++
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	s := recorded.New(front.URL, &recorded.Options{Token: token})
+	res, err := s.Run(t.Context(), &sandbox.Command{Line: "echo x >> ran; cat ran"})
+	if err != nil || string(res.Stdout) != "x\n" || cuts != 2 {
+		t.Errorf("got %+v, %v after %d cuts, want one run", res, err, cuts)
 	}
 }

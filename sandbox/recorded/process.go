@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -84,7 +85,8 @@ func (p *process) connect(ctx context.Context, r *request) (*wire.Start, error) 
 	streaming, cut := context.WithCancel(p.ctx)
 	// Until the first frame, the ordinary limit of a request holds.
 	limit := p.patience(p.s.opts.RequestTimeout)
-	p.alive = time.AfterFunc(limit, cut)
+	var silent atomic.Bool
+	p.alive = time.AfterFunc(limit, func() { silent.Store(true); cut() })
 	stop := context.AfterFunc(ctx, cut)
 	defer stop()
 	start, err := p.begin(streaming, cut, r)
@@ -93,10 +95,9 @@ func (p *process) connect(ctx context.Context, r *request) (*wire.Start, error) 
 		return start, nil
 	}
 	p.alive.Stop()
-	silent := streaming.Err() != nil && ctx.Err() == nil && p.ctx.Err() == nil
 	cut()
 	switch {
-	case silent:
+	case silent.Load() && ctx.Err() == nil && p.ctx.Err() == nil:
 		return nil, &sandbox.Error{
 			Op: r.op, Code: sandbox.CodeTimeout, Sandbox: p.s.opts.Sandbox,
 			Message: "no answer from the recorder within " + limit.Round(time.Millisecond).String(),
