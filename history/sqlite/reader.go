@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"io/fs"
-	"os"
 
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -33,11 +32,11 @@ func (s *Store) reader() (*sql.DB, error) {
 		return nil, s.fault("open history", err)
 	}
 	db, err := s.openReaders(s.dsn(s.path, "query_only(1)"))
-	if err == nil && db != nil {
-		if now, lookErr := os.Lstat(s.path); moved(file, now, lookErr) {
+	if (err != nil || db != nil) && s.replaced(file) {
+		if db != nil {
 			_ = db.Close()
-			err = errMoved
 		}
+		err = errMoved
 	}
 	if err != nil {
 		return nil, s.fault("open history", err)
@@ -80,28 +79,33 @@ func (s *Store) openReaders(dsn string) (*sql.DB, error) {
 // taken away meanwhile.
 func (s *Store) read(ctx context.Context, op string, do func(*sql.Tx) error) error {
 	for n := 1; ; n++ {
-		file := s.refresh()
-		err := s.readOnce(ctx, op, do)
-		if err == nil || n == maxAttempts || file == nil || !s.replaced(file) {
+		s.refresh()
+		file, err := s.readOnce(ctx, op, do)
+		again := errors.Is(err, errMoved) || err != nil && file != nil && s.replaced(file)
+		if !again || n == maxAttempts || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-func (s *Store) readOnce(ctx context.Context, op string, do func(*sql.Tx) error) error {
+// readOnce also returns the file that it read, unless that is a private copy.
+func (s *Store) readOnce(ctx context.Context, op string, do func(*sql.Tx) error) (fs.FileInfo, error) {
 	if ctx.Err() != nil {
-		return sandbox.FromContext(ctx, op)
+		return nil, sandbox.FromContext(ctx, op)
 	}
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	db, err := s.reader()
 	if err != nil || db == nil {
-		return err
+		return nil, err
 	}
+	s.mu.Lock()
+	file := s.readFile
+	s.mu.Unlock()
 	if err = s.transaction(ctx, db, do); err != nil && ctx.Err() != nil {
-		return sandbox.FromContext(ctx, op)
+		return nil, sandbox.FromContext(ctx, op)
 	}
-	return s.fault(op, err)
+	return file, s.fault(op, err)
 }
 
 // transaction runs do while the gate is held, so that nobody closes db.

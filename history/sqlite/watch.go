@@ -227,13 +227,12 @@ func (w *writer) recordLoss(c *conn) error {
 }
 
 // refresh lets go of the readers of a file that its name no longer stands for.
-// It returns the file that is read, if one is open.
-func (s *Store) refresh() fs.FileInfo {
+func (s *Store) refresh() {
 	s.mu.Lock()
 	file := s.readFile
 	s.mu.Unlock()
 	if file == nil || !s.replaced(file) {
-		return file
+		return
 	}
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -242,7 +241,6 @@ func (s *Store) refresh() fs.FileInfo {
 	if s.readFile == file {
 		s.closeReaders()
 	}
-	return s.readFile
 }
 
 // replaced reports whether the name of the history stands for another file.

@@ -331,7 +331,8 @@ func TestTakenAwayWhileBusy(t *testing.T) {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				_, err := s.List(ctx, &history.Filter{Limit: 5})
-				if err != nil && !errors.Is(err, sandbox.ErrCancelled) && !isRetryable(err) {
+				// A read at the very moment of a removal may fail.
+				if err != nil && !errors.Is(err, sandbox.ErrCancelled) && !errors.Is(err, sandbox.ErrHistory) {
 					t.Errorf("List: %v", err)
 				}
 			}
