@@ -318,8 +318,15 @@ func TestTakeOver(t *testing.T) {
 	if res, err := p.Wait(t.Context()); err != nil || res.Signal != "KILL" {
 		t.Errorf("got %+v, %v, want the command killed", res, err)
 	}
-	if text, err := os.ReadFile("/proc/" + strconv.Itoa(grandchild) + "/stat"); err == nil && !strings.Contains(string(text), ") Z ") {
-		t.Errorf("the grandchild lives: %s", text)
+	deadline := time.Now().Add(10 * time.Second)
+	for { // it was sent KILL, and is gone as soon as it is scheduled
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(grandchild) + "/stat")
+		if err != nil || strings.Contains(string(text), ") Z ") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the grandchild lives: %s", text)
+		}
 	}
 	if got, err := store.Get(t.Context(), op.ID); err != nil || got.Status != sandbox.Lost {
 		t.Errorf("got %+v, %v, want unknown", got, err)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,7 +74,8 @@ func lost(ctx context.Context, store history.Store) ([]string, error) {
 
 // kill ends every process that carries the id of one of the operations in the
 // environment that it was started with: a number of a process can be given
-// away again, this cannot.
+// away again, this cannot. It looks until a look finds none, since a process
+// can start another, or be between two programs, while it is looked for.
 func kill(operations []string, variable string) int {
 	if len(operations) == 0 {
 		return 0
@@ -82,11 +84,27 @@ func kill(operations []string, variable string) int {
 	for i, op := range operations {
 		marks[i] = []byte(variable + "=" + op)
 	}
+	killed := map[int]bool{}
+	for idle, looks := 0, 0; idle < 2 && looks < maxLooks; looks++ {
+		before := len(killed)
+		killMarked(marks, killed)
+		if idle++; len(killed) > before {
+			idle = 0
+		}
+	}
+	return len(killed)
+}
+
+// maxLooks bounds the looks at what starts processes faster than they are
+// killed.
+const maxLooks = 20
+
+// killMarked looks once, and adds what it has killed.
+func killMarked(marks [][]byte, killed map[int]bool) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return 0
+		return
 	}
-	killed := 0
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid <= 1 || pid == os.Getpid() {
@@ -96,16 +114,14 @@ func kill(operations []string, variable string) int {
 		if err != nil {
 			continue // it ended, or is not ours
 		}
-		for _, mark := range marks {
-			if carries(env, mark) {
-				if p, err := os.FindProcess(pid); err == nil && p.Kill() == nil {
-					killed++
-				}
-				break
-			}
+		carried := func(mark []byte) bool { return carries(env, mark) }
+		if !slices.ContainsFunc(marks, carried) {
+			continue
+		}
+		if p, err := os.FindProcess(pid); err == nil && p.Kill() == nil {
+			killed[pid] = true
 		}
 	}
-	return killed
 }
 
 func carries(env, mark []byte) bool {
