@@ -26,6 +26,17 @@ const (
 	FileWrite        = "file.write"
 	FileList         = "file.list"
 	FileDelete       = "file.delete"
+	FileAppend       = "file.append"
+	FileEdit         = "file.edit"
+	FileStat         = "file.stat"
+	FileMakeDir      = "file.mkdir"
+	FileMove         = "file.move"
+	FileSetMode      = "file.chmod"
+	FileGlob         = "file.glob"
+	FileGrep         = "file.grep"
+	FileDownload     = "file.download" // of a tree; of one file it is a file.read
+	FileUpload       = "file.upload"
+	TerminalSession  = "terminal.session"
 	SandboxCreate    = "sandbox.create"
 	SandboxDelete    = "sandbox.delete"
 	RecorderRestart  = "recorder.restarted" // a recorder took over from one that died

@@ -13,7 +13,6 @@ package sandbox
 import (
 	"context"
 	"io"
-	"io/fs"
 	"time"
 )
 
@@ -102,47 +101,4 @@ type Capabilities struct {
 	Signals    bool `json:"signals"`     // commands can be sent signals
 	Background bool `json:"background"`  // commands can outlive the call
 	Attach     bool `json:"attach"`      // a running command's stream can be resumed
-}
-
-// FileInfo describes a file in a sandbox.
-type FileInfo struct {
-	Path     string      `json:"path"` // absolute
-	Size     int64       `json:"size"`
-	Mode     fs.FileMode `json:"mode"`
-	Modified time.Time   `json:"modified"`
-	Target   string      `json:"target,omitempty"`       // of a symbolic link
-	SHA256   string      `json:"content_hash,omitempty"` // of a write, in hex
-	Previous string      `json:"previous_hash,omitempty"`
-	OldSize  int64       `json:"previous_size,omitempty"`
-}
-
-// Described is what Session.Read returns where the session knows the file.
-type Described interface {
-	Info() *FileInfo
-}
-
-// ReadOptions bound a read.
-type ReadOptions struct {
-	ID     string // of the operation; empty: a new one
-	Offset int64  // first byte
-	Length int64  // number of bytes; 0: to the end
-}
-
-// WriteOptions say how a file is written.
-type WriteOptions struct {
-	ID string // of the operation; empty: a new one
-	// Mode of a new file; 0: 0644. An existing file keeps its mode and owner.
-	Mode fs.FileMode
-	// IfHash refuses the write with ErrConflict unless the file now has this
-	// SHA-256 (hex). "absent" asks that there be no file. Empty: no check.
-	IfHash string
-}
-
-// Absent as WriteOptions.IfHash asks that the file be new.
-const Absent = "absent"
-
-// RemoveOptions say how far a removal goes.
-type RemoveOptions struct {
-	ID        string // of the operation; empty: a new one
-	Recursive bool   // removes a directory with all it holds
 }
