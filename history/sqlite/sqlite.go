@@ -22,6 +22,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -75,6 +76,7 @@ type Store struct {
 	opts Options
 
 	jobs    chan *job
+	callers atomic.Int32 // that wait for a record
 	closing chan struct{}
 	writing sync.WaitGroup
 	feed    notifier
@@ -84,7 +86,7 @@ type Store struct {
 	gate sync.RWMutex
 
 	mu       sync.Mutex
-	started  bool        // the writer runs
+	writer   *writer     // nil until the first record
 	closed   bool        // Close was called
 	readers  *sql.DB     // nil until the file is there
 	readFile fs.FileInfo // what they read; nil for a private copy

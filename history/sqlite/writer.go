@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -28,9 +29,15 @@ type job struct {
 	done chan error
 }
 
-// writer is the one goroutine that writes.
+// writer has the one connection that writes. Who has the turn may use it: the
+// writer's goroutine, which commits together what many callers ask for, or a
+// caller who is alone, since the way to another goroutine and back costs a
+// third of a small commit.
 type writer struct {
 	s     *Store
+	turn  sync.Mutex    // held by who uses what follows
+	long  chan struct{} // the log is to be moved into the file
+	ended bool
 	conn  *conn // nil: to be opened
 	batch []*job
 
@@ -56,10 +63,18 @@ func (s *Store) submit(ctx context.Context, op string, size int, do func(*writer
 	if s.opts.ReadOnly {
 		return &sandbox.Error{Op: op, Code: sandbox.CodeHistoryReadOnly, Message: s.path + " was opened for reading only"}
 	}
-	if err := s.start(); err != nil {
+	if ctx.Err() != nil {
+		return sandbox.FromContext(ctx, op)
+	}
+	w, err := s.start()
+	if err != nil {
 		return err
 	}
 	j := &job{op: op, size: size, do: do, done: make(chan error, 1)}
+	defer s.callers.Add(-1)
+	if s.callers.Add(1) == 1 && w.turn.TryLock() {
+		return w.workFor(j)
+	}
 	select {
 	case s.jobs <- j:
 	case <-s.closing:
@@ -76,42 +91,77 @@ func (s *Store) submit(ctx context.Context, op string, size int, do func(*writer
 }
 
 // start starts the writer at the first record.
-func (s *Store) start() error {
+func (s *Store) start() (*writer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errClosed()
+		return nil, errClosed()
 	}
-	if !s.started {
-		s.started = true
-		w := &writer{s: s, running: map[string]*running{}, known: s.readFile}
-		s.writing.Go(w.run)
+	if s.writer == nil {
+		s.writer = &writer{s: s, long: make(chan struct{}, 1), running: map[string]*running{}, known: s.readFile}
+		s.writing.Go(s.writer.run)
 	}
-	return nil
+	return s.writer, nil
 }
 
 func (w *writer) run() {
-	defer func() {
-		if w.conn != nil {
-			w.conn.close()
-		}
-	}()
+	defer w.close()
 	idle := time.NewTicker(idleLook)
 	defer idle.Stop()
 	for {
 		select {
 		case j := <-w.s.jobs:
-			w.collect(j)
-			w.work()
-			w.checkpoint()
-			w.s.opts.phase("idle")
+			w.take(func() {
+				w.collect(j)
+				w.work()
+				w.checkpoint()
+			})
+		case <-w.long:
+			w.take(w.checkpoint)
 		case <-idle.C:
-			w.begun = 0
-			_ = w.look(0) // a fault is told to the next record
+			w.take(func() {
+				w.begun = 0
+				_ = w.look(0) // a fault is told to the next record
+			})
 		case <-w.s.closing:
 			return
 		}
 	}
+}
+
+// take does something in its turn.
+func (w *writer) take(do func()) {
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	do()
+	w.s.opts.phase("idle")
+}
+
+func (w *writer) close() {
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	if w.ended = true; w.conn != nil {
+		w.conn.close()
+	}
+}
+
+// workFor commits one record for a caller who has the turn.
+func (w *writer) workFor(j *job) error {
+	defer w.turn.Unlock()
+	if w.ended {
+		return errClosed()
+	}
+	clear(w.batch)
+	w.batch = append(w.batch[:0], j)
+	w.work()
+	if w.pages >= w.s.opts.checkpointPages {
+		select {
+		case w.long <- struct{}{}:
+		default:
+		}
+	}
+	w.s.opts.phase("idle")
+	return <-j.done
 }
 
 // collect takes what is asked for at this moment. Callers that were answered
