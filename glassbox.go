@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 	"github.com/glassboxhq/glassbox/sandbox/opensandbox"
@@ -219,20 +220,24 @@ func (s *service) delete(ctx context.Context, id string) error {
 type service struct {
 	provider *opensandbox.Provider
 	opts     *Options
-	local    bool // our own local runtime
-	lease    *lease
+	local    bool         // our own local runtime
+	lease    *owner.Lease // nil: none is held
 	outbox   *outbox
 }
 
-// hold asks the owner of a local runtime to stay until close.
+// hold asks the owner of a local runtime to stay until close, for longer than
+// the call that asks. Without its promise, requests tell what is wrong.
 func (s *service) hold(ctx context.Context) {
 	if s.local {
-		s.lease = takeLease(ctx, s.opts.StateDir)
+		s.lease, _ = owner.Take(context.WithoutCancel(ctx), s.opts.StateDir)
 	}
 }
 
-func (s *service) close() error {
-	return errors.Join(s.lease.Close(), s.provider.Close())
+func (s *service) close() (err error) {
+	if s.lease != nil {
+		err = s.lease.Close()
+	}
+	return errors.Join(err, s.provider.Close())
 }
 
 func (s *service) spec() *sandbox.Spec {

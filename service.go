@@ -2,17 +2,13 @@ package glassbox
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/internal/sockets"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -40,17 +36,20 @@ func dial(ctx context.Context, url string, o *Options) (*service, error) {
 		Key: key(opts.APIKey), Direct: opts.Direct, RequestTimeout: opts.RequestTimeout, Opener: s.open,
 	}
 	port, loopback := opensandbox.Loopback(url)
-	switch state, err := askState(ctx, opts.StateDir); {
-	case url == Local && err != nil:
-		return nil, err
-	case url == Local:
-		url, s.local = "http://localhost", true
-	case loopback && err == nil && portOf(state.Listen) == port:
-		s.local = true
+	if url == Local || loopback {
+		state, err := owner.Ask(ctx, opts.StateDir)
+		switch {
+		case url == Local && err != nil:
+			return nil, err
+		case url == Local:
+			url, s.local = "http://localhost", true
+		default:
+			s.local = err == nil && portOf(state.Listen) == port
+		}
 	}
 	switch {
 	case s.local:
-		p.Transport, p.Key = stateTransport(opts.StateDir), ""
+		p.Transport, p.Key = owner.Transport(opts.StateDir), ""
 	case loopback && p.Key == "" && sockets.OurListener(port):
 		p.Key = generatedKey(opts.StateDir)
 	}
@@ -125,97 +124,6 @@ func StateDir(dir string) (string, error) {
 		return "", sandbox.Invalid("state_dir", err.Error())
 	}
 	return abs, nil
-}
-
-// stateSocket is where whoever owns the state directory answers.
-func stateSocket(dir string) string { return filepath.Join(dir, "state.sock") }
-
-type state struct {
-	Listen string `json:"listen"`
-}
-
-// askState asks the owner of the state directory where it listens.
-func askState(ctx context.Context, dir string) (*state, error) {
-	const op = "reach the local runtime"
-	ours, err := sockets.Own(stateSocket(dir))
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: "none runs in " + dir + "; start one with glassbox serve"}
-	case err != nil:
-		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Err: err}
-	case !ours:
-		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnauthorized, Message: stateSocket(dir) + " is not a socket of this user"}
-	}
-	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
-	defer cancel()
-	transport := stateTransport(dir)
-	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/glassbox/state", nil)
-	if err != nil {
-		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeInternal, Err: err}
-	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: "nobody answers at " + stateSocket(dir) + "; start glassbox serve", Err: err}
-	}
-	defer resp.Body.Close()
-	var s state
-	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
-		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Err: err}
-	}
-	return &s, nil
-}
-
-// lease tells the owner of the state directory that this program works with it,
-// until it is closed; the owner waits for it as long as it can. Its end is the
-// owner's.
-type lease struct {
-	io.ReadCloser
-	transport *http.Transport
-}
-
-// takeLease takes a lease. One that cannot be had is not needed: requests tell
-// what is wrong.
-func takeLease(ctx context.Context, dir string) *lease {
-	transport := stateTransport(dir)
-	transport.ResponseHeaderTimeout = stateTimeout
-	// It lasts longer than the call that opens it.
-	req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, "http://localhost/glassbox/lease", nil)
-	if err != nil {
-		return nil
-	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		return nil
-	}
-	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close()
-		return nil
-	}
-	return &lease{resp.Body, transport}
-}
-
-// Close gives the lease back.
-func (l *lease) Close() error {
-	if l == nil {
-		return nil
-	}
-	err := l.ReadCloser.Close()
-	l.transport.CloseIdleConnections()
-	return err
-}
-
-const stateTimeout = 5 * time.Second
-
-// stateTransport sends every request to the owner of the state directory.
-func stateTransport(dir string) *http.Transport {
-	return &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return sockets.Dial(ctx, stateSocket(dir))
-		},
-		MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second,
-		WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
-	}
 }
 
 func portOf(address string) string {

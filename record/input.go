@@ -58,29 +58,12 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // Control implements sandbox.Attacher.
 func (s *Session) Control(ctx context.Context, opID string) (sandbox.Control, error) {
-	s.mu.Lock()
-	r, ok := s.runs[opID]
-	s.mu.Unlock()
-	if ok {
-		select {
-		case <-r.ready:
-		case <-ctx.Done():
-			return nil, sandbox.FromContext(ctx, "find command")
-		}
-		if r.err == nil && r.earlier == nil {
-			return &client{run: r}, nil
-		}
-	}
-	if s.store != nil {
-		op, err := s.store.Get(ctx, opID)
-		if err != nil {
-			return nil, err
-		}
+	switch r, op, err := s.find(ctx, opID); {
+	case err != nil:
+		return nil, err
+	case r != nil:
+		return &client{run: r}, nil
+	default:
 		return s.replay(op, sandbox.Offsets{}, true)
 	}
-	return nil, noCommand(opID)
-}
-
-func noCommand(opID string) error {
-	return &sandbox.Error{Op: "find command", Code: sandbox.CodeOperationNotFound, Message: "no command runs under the id " + opID}
 }

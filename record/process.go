@@ -29,6 +29,20 @@ func (s *Session) Attach(ctx context.Context, opID string, from sandbox.Offsets)
 	if from.Stdout < 0 || from.Stderr < 0 {
 		return nil, sandbox.Invalid("offset", "must not be negative")
 	}
+	switch r, op, err := s.find(ctx, opID); {
+	case err != nil:
+		return nil, err
+	case r != nil:
+		return r.attach(from), nil
+	default:
+		return s.replay(op, from, true)
+	}
+}
+
+// find returns the command that runs under an id or ended a short while ago,
+// or else its record.
+func (s *Session) find(ctx context.Context, opID string) (*run, *history.Operation, error) {
+	const op = "find command"
 	s.mu.Lock()
 	r, ok := s.runs[opID]
 	s.mu.Unlock()
@@ -36,20 +50,17 @@ func (s *Session) Attach(ctx context.Context, opID string, from sandbox.Offsets)
 		select {
 		case <-r.ready:
 		case <-ctx.Done():
-			return nil, sandbox.FromContext(ctx, "find command")
+			return nil, nil, sandbox.FromContext(ctx, op)
 		}
 		if r.err == nil && r.earlier == nil {
-			return r.attach(from), nil
+			return r, nil, nil
 		}
 	}
 	if s.store == nil {
-		return nil, noCommand(opID)
+		return nil, nil, &sandbox.Error{Op: op, Code: sandbox.CodeOperationNotFound, Message: "no command runs under the id " + opID}
 	}
-	op, err := s.store.Get(ctx, opID)
-	if err != nil {
-		return nil, err
-	}
-	return s.replay(op, from, true)
+	earlier, err := s.store.Get(ctx, opID)
+	return nil, earlier, err
 }
 
 func (r *run) attach(from sandbox.Offsets) *client {

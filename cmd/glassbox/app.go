@@ -24,7 +24,7 @@ type app struct {
 	settings *settings
 	making   bool // sandboxes are to be made
 	mu       sync.Mutex
-	owner    *owner // of the local runtime, if this process is it
+	owner    *ownRuntime // of the local runtime, if this process is it
 	closing  bool
 	closers  []context.CancelFunc // of what watches the owner
 	watching sync.WaitGroup

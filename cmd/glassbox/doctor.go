@@ -23,12 +23,9 @@ isolated sandbox can be had here.`,
 			checks := localruntime.Doctor(ctx, &localruntime.Options{
 				StateDir: a.settings.stateDir, Runsc: runsc, Recorder: recorder, SelfArgs: []string{launchArg},
 			})
-			able := true
 			var shown []localruntime.Check
 			for _, c := range checks {
-				required := !c.OK && c.Severity == doctor.Required
-				able = able && !required
-				if !isolation || required {
+				if !isolation || !c.OK && c.Severity == doctor.Required {
 					shown = append(shown, c)
 				}
 			}
@@ -42,7 +39,7 @@ isolated sandbox can be had here.`,
 			}); err != nil {
 				return err
 			}
-			if !able {
+			if !doctor.Isolated(checks) {
 				return exitCode(1)
 			}
 			return nil

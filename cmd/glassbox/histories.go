@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -37,22 +36,9 @@ func (a *app) histories(ctx context.Context, url string) ([]*localruntime.Histor
 
 // localHistories asks the owner of the state folder.
 func (a *app) localHistories(ctx context.Context) ([]*localruntime.History, error) {
-	transport := a.stateTransport()
-	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/glassbox/histories", nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		return nil, &sandbox.Error{Op: "list histories", Code: sandbox.CodeUnavailable, Err: err}
-	}
-	defer resp.Body.Close()
 	var list []*localruntime.History
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
-		return nil, &sandbox.Error{Op: "list histories", Code: sandbox.CodeUnavailable, Err: err}
-	}
-	return list, nil
+	err := owner.Get(ctx, a.settings.stateDir, owner.PathHistories, &list)
+	return list, err
 }
 
 // opened is a history that can be read.

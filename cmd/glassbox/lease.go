@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"net/http"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -16,17 +14,8 @@ import (
 // if it goes all the same, this process takes its place, and what it had under
 // way goes on.
 func (a *app) takeLease(ctx context.Context) error {
-	transport := a.stateTransport()
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	req, err := http.NewRequestWithContext(watching, http.MethodGet, "http://localhost/glassbox/lease", nil)
-	if err != nil {
-		stop()
-		return err
-	}
-	resp, err := transport.RoundTrip(req)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = errors.Join(errors.New("the owner of the state folder gives no lease: "+resp.Status), resp.Body.Close())
-	}
+	lease, err := owner.Take(watching, a.settings.stateDir)
 	if err != nil {
 		stop()
 		return err
@@ -35,13 +24,12 @@ func (a *app) takeLease(ctx context.Context) error {
 	defer a.mu.Unlock()
 	if a.closing {
 		stop()
-		return resp.Body.Close()
+		return lease.Close()
 	}
 	a.closers = append(a.closers, stop)
 	a.watching.Go(func() {
-		_, _ = io.Copy(io.Discard, resp.Body) // ends with the owner, or with us
-		resp.Body.Close()
-		transport.CloseIdleConnections()
+		lease.Wait()
+		_ = lease.Close() // it has ended
 		if watching.Err() == nil {
 			if err := a.takeOver(watching); err != nil && watching.Err() == nil {
 				a.say("the server of this machine's sandboxes has ended, and none could be started: %v", err)
@@ -51,19 +39,7 @@ func (a *app) takeLease(ctx context.Context) error {
 	return nil
 }
 
-const (
-	leaseTimeout = 5 * time.Second
-	takeOverWait = 20 * time.Millisecond
-)
-
-func (a *app) stateTransport() *http.Transport {
-	return &http.Transport{
-		ResponseHeaderTimeout: leaseTimeout,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return localruntime.DialState(ctx, a.settings.stateDir)
-		},
-	}
-}
+const takeOverWait = 20 * time.Millisecond
 
 // takeOver finds the owner of the state folder, or makes this process it.
 func (a *app) takeOver(ctx context.Context) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// owner is the local runtime in this process, which holds its state folder.
-type owner struct {
+// ownRuntime is the local runtime in this process, which holds its state folder.
+type ownRuntime struct {
 	rt    *localruntime.Runtime
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -84,7 +84,7 @@ func (a *app) own(ctx context.Context) error {
 	seen.rt = rt
 	// It ends by close, after what this process did has been cleaned up.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	o := &owner{rt: rt, stop: stop, ended: make(chan struct{}), before: map[string]bool{}}
+	o := &ownRuntime{rt: rt, stop: stop, ended: make(chan struct{}), before: map[string]bool{}}
 	go func() {
 		defer close(o.ended)
 		var recording sync.WaitGroup
@@ -106,7 +106,7 @@ func (a *app) own(ctx context.Context) error {
 }
 
 // owned returns the runtime that this process serves, or nil.
-func (a *app) owned() *owner {
+func (a *app) owned() *ownRuntime {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.owner
@@ -117,7 +117,7 @@ func (a *app) owned() *owner {
 const drainTimeout = 2 * time.Second
 
 // close stops serving. Sandboxes go on.
-func (o *owner) close(ctx context.Context) error {
+func (o *ownRuntime) close(ctx context.Context) error {
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	_ = o.rt.Drain(draining) // who is still there finds the next owner

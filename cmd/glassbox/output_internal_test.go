@@ -96,7 +96,7 @@ assert yaml.safe_load(both["yaml"]) == value
 	cmd.Stdin = bytes.NewReader(text)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 3 {
-		t.Skip("needs Python's yaml")
+		t.Skip("Python has no yaml here; only the JSON was compared")
 	}
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)

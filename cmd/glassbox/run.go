@@ -148,26 +148,14 @@ func (a *app) runOnce(ctx context.Context, opts *glassbox.Options, command *glas
 	if err := a.hereIn(opts); err != nil {
 		return err
 	}
-	a.making = true
-	url, err := a.service(ctx)
-	if err != nil {
-		return err
-	}
 	ctx = a.asActor(ctx)
 	lives := opts.TTL == 0 && opts.Cleanup != glassbox.Never
 	if lives {
 		opts.TTL = runTTL
 	}
-	done := a.progress("creating a sandbox")
-	box, err := glassbox.Create(ctx, url, opts)
-	done()
+	box, err := a.create(ctx, opts)
 	if err != nil {
 		return err
-	}
-	for _, warning := range box.Info().Warnings {
-		if !a.flags.here {
-			a.say("%s", plain(warning))
-		}
 	}
 	stopRenewing := func() {}
 	if lives {
@@ -181,6 +169,25 @@ func (a *app) runOnce(ctx context.Context, opts *glassbox.Options, command *glas
 		a.say("kept sandbox %s", box.ID())
 	}
 	return errors.Join(err, a.serveGuests(ctx, box.ID()))
+}
+
+// create makes a sandbox, and says what of the options cannot be held.
+func (a *app) create(ctx context.Context, opts *glassbox.Options) (*glassbox.Sandbox, error) {
+	a.making = true
+	url, err := a.service(ctx)
+	if err != nil {
+		return nil, err
+	}
+	done := a.progress("creating a sandbox")
+	box, err := glassbox.Create(ctx, url, opts)
+	done()
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range box.Info().Warnings {
+		a.say("%s", plain(warning))
+	}
+	return box, nil
 }
 
 // The sandbox of a run lives as long as the run: it expires soon after one
@@ -211,7 +218,8 @@ func (a *app) renew(ctx context.Context, box *glassbox.Sandbox) (stop func()) {
 	return func() { cancel(); renewing.Wait() }
 }
 
-// hereIn asks for no isolation where that was said, and says so.
+// hereIn asks for no isolation where that was said. The sandbox's warnings say
+// so again.
 func (a *app) hereIn(opts *glassbox.Options) error {
 	if !a.flags.here {
 		return nil
@@ -227,7 +235,6 @@ func (a *app) hereIn(opts *glassbox.Options) error {
 		}
 		opts.Workdir = dir
 	}
-	a.say("no isolation: this runs on this very machine, with your rights")
 	return nil
 }
 

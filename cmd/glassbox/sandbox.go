@@ -34,22 +34,12 @@ func (a *app) sandboxCreate() *cobra.Command {
 				return err
 			}
 			opts.Workdir, opts.Cleanup = workdir, glassbox.Never
-			a.making = true
 			if err := a.hereIn(opts); err != nil {
 				return err
 			}
-			url, err := a.service(ctx)
+			box, err := a.create(ctx, opts)
 			if err != nil {
 				return err
-			}
-			done := a.progress("creating a sandbox")
-			box, err := glassbox.Create(ctx, url, opts)
-			done()
-			if err != nil {
-				return err
-			}
-			for _, warning := range box.Info().Warnings {
-				a.say("%s", plain(warning))
 			}
 			err = a.print(box.Info(), func(t *table) { t.line(box.ID()) })
 			if err != nil {

@@ -55,11 +55,11 @@ func count(t *testing.T, s *sqlite.Store) int {
 func mount(t *testing.T, size string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("needs root to mount a small disk; run as root")
+		t.Skip("needs root to mount a small disk")
 	}
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("cannot mount a small disk here: %v", err)
+		t.Skipf("needs to mount a small disk: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, 0); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/internal/sockets"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -21,7 +22,7 @@ func stateClient(t *testing.T, state string, http2 bool) *http.Client {
 	t.Helper()
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return localruntime.DialState(ctx, state)
+			return owner.Dial(ctx, state)
 		},
 		Protocols: new(http.Protocols),
 	}
@@ -88,7 +89,7 @@ func TestDrain(t *testing.T) {
 			if err := rt.Drain(short); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("drained with leases: %v", err)
 			}
-			if _, err := localruntime.DialState(t.Context(), opts.StateDir); !errors.Is(err, sandbox.ErrUnavailable) || !sockets.Refused(err) {
+			if _, err := owner.Dial(t.Context(), opts.StateDir); !errors.Is(err, sandbox.ErrUnavailable) || !sockets.Refused(err) {
 				t.Errorf("a new client: %v", err)
 			}
 			if http2 { // one connection carries it all
@@ -129,7 +130,7 @@ func TestDrainWaitsForAnswers(t *testing.T) {
 	opts := hereOptions(t)
 	rt := startOwner(t, opts)
 	info := create(t, rt.Runtime, &sandbox.Spec{Image: localruntime.ImageHere, Workdir: t.TempDir()})
-	quiet, err := localruntime.DialState(t.Context(), opts.StateDir)
+	quiet, err := owner.Dial(t.Context(), opts.StateDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func TestDrainUnderDialling(t *testing.T) {
 func TestForeignSocketStays(t *testing.T) {
 	opts := hereOptions(t)
 	rt := startOwner(t, opts)
-	other, err := sockets.Listen(localruntime.StateSocket(opts.StateDir))
+	other, err := sockets.Listen(owner.Socket(opts.StateDir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestForeignSocketStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	rt.stop()
-	if _, err := os.Lstat(localruntime.StateSocket(opts.StateDir)); err != nil {
+	if _, err := os.Lstat(owner.Socket(opts.StateDir)); err != nil {
 		t.Errorf("the other one's socket: %v", err)
 	}
 }

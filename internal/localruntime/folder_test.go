@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -161,7 +162,7 @@ func TestStateDirByLinks(t *testing.T) {
 	if out := run(t, rt, info.ID, "echo up > /.agent-history/x; cat /.agent-history/x"); out.stdout != "up\n" {
 		t.Errorf("%+v", out)
 	}
-	conn, err := localruntime.DialState(t.Context(), opts.StateDir)
+	conn, err := owner.Dial(t.Context(), opts.StateDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -169,7 +170,7 @@ func TestMemoryLimit(t *testing.T) {
 	rt := startRuntime(t, options(t, t.TempDir()))
 	info := create(t, rt, &sandbox.Spec{Limits: map[string]string{"memory": "256Mi", "cpu": "1500m"}})
 	if len(info.Warnings) > 0 {
-		t.Skipf("limits are not held on this machine: %v", info.Warnings)
+		t.Skipf("needs control groups: %v", info.Warnings)
 	}
 	if out := run(t, rt, info.ID, `python3 -c 'b = bytearray(64 << 20); print(len(b))'`); out.code != 0 {
 		t.Errorf("64 MiB of 256: %+v", out)
@@ -239,7 +240,7 @@ func TestDeepStateDir(t *testing.T) {
 	if _, err := rt.Resume(t.Context(), info.ID); err != nil {
 		t.Error(err)
 	}
-	conn, err := localruntime.DialState(t.Context(), state)
+	conn, err := owner.Dial(t.Context(), state)
 	if err != nil {
 		t.Fatal(err)
 	}

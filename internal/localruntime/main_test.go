@@ -116,13 +116,13 @@ func startRuntime(t testing.TB, opts *localruntime.Options) *localruntime.Runtim
 	return o.Runtime
 }
 
-// owner is a runtime that runs.
-type owner struct {
+// running is a runtime that runs.
+type running struct {
 	*localruntime.Runtime
 	stop func() // ends its serving; its sandboxes go on
 }
 
-func startOwner(t testing.TB, opts *localruntime.Options) *owner {
+func startOwner(t testing.TB, opts *localruntime.Options) *running {
 	t.Helper()
 	rt, err := localruntime.New(opts)
 	if err != nil {
@@ -131,7 +131,7 @@ func startOwner(t testing.TB, opts *localruntime.Options) *owner {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- rt.Run(ctx) }()
-	o := &owner{rt, sync.OnceFunc(func() {
+	o := &running{rt, sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("run: %v", err)

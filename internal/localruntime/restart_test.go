@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -315,7 +316,7 @@ func deleteByState(t *testing.T, state, id string) {
 
 func askByState(t *testing.T, state, what, status string) {
 	t.Helper()
-	conn, err := localruntime.DialState(t.Context(), state)
+	conn, err := owner.Dial(t.Context(), state)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -94,7 +95,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	defer cancel()
 	// Who finds the lock taken finds the socket soon; requests there wait until
 	// the sandboxes are taken up.
-	door, err := openDoor(StateSocket(rt.opts.StateDir))
+	door, err := openDoor(owner.Socket(rt.opts.StateDir))
 	if err != nil {
 		return err
 	}

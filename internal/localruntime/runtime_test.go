@@ -15,6 +15,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/internal/localruntime/egress"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -169,7 +170,7 @@ func TestStateSocket(t *testing.T) {
 	rt.SetListen("127.0.0.1:7717")
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return localruntime.DialState(ctx, opts.StateDir)
+			return owner.Dial(ctx, opts.StateDir)
 		},
 	}}
 	defer client.CloseIdleConnections()
@@ -193,9 +194,9 @@ func TestStateSocket(t *testing.T) {
 		}
 		return res.StatusCode, string(text)
 	}
-	var state localruntime.State
+	var state owner.State
 	_, text := ask("GET", "/glassbox/state", "", nil)
-	if err := json.Unmarshal([]byte(text), &state); err != nil || state != (localruntime.State{PID: os.Getpid(), Version: "9.9", Listen: "127.0.0.1:7717"}) {
+	if err := json.Unmarshal([]byte(text), &state); err != nil || state != (owner.State{PID: os.Getpid(), Version: "9.9", Listen: "127.0.0.1:7717"}) {
 		t.Errorf("state: %v %s", err, text)
 	}
 	status, text := ask("POST", "/v1/sandboxes", `{"image":{"uri":"host"},"extensions":{"glassbox.name":"by socket"}}`, nil)
@@ -262,29 +263,21 @@ func TestHere(t *testing.T) {
 	run(t, rt, again.ID, "true")
 }
 
-// TestPublicNetwork reaches a public server, where this machine does.
+// TestPublicNetwork installs a package in a sandbox, where this machine can.
 func TestPublicNetwork(t *testing.T) {
-	const url = "https://pypi.org/simple/pip/"
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{Proxy: nil}}
-	if res, err := client.Head(url); err != nil {
-		t.Skipf("this machine does not reach it: %v", err)
-	} else {
-		res.Body.Close()
+	const install = `python3 -m venv v && v/bin/pip install -q --disable-pip-version-check six && v/bin/python -c 'import six; print(six.__name__)'`
+	if out, err := host(t, "cd "+t.TempDir()+" && "+install); err != nil || out != "six" {
+		t.Skipf("this machine cannot: %v %s", err, out)
 	}
 	opts := options(t, t.TempDir())
 	events := make(chan egress.Event, 100)
 	opts.OnConnect = func(e egress.Event) { events <- e }
 	rt := startRuntime(t, opts)
 	info := create(t, rt, nil)
-	out := run(t, rt, info.ID, `python3 -c 'import urllib.request; print(urllib.request.urlopen("`+url+`", timeout=20).status)'`)
-	if out.stdout != "200\n" {
-		t.Errorf("%+v", out)
+	if out := run(t, rt, info.ID, install); out.stdout != "six\n" {
+		t.Fatalf("pip install: %+v", out)
 	}
-	if e := <-events; e.Sandbox != info.ID || e.Host != "pypi.org" || e.Port != 443 || !e.Allowed {
+	if e := <-events; e.Sandbox != info.ID || e.Host == "" || e.Port == 0 || !e.Allowed {
 		t.Errorf("%+v", e)
-	}
-	out = run(t, rt, info.ID, `python3 -m venv v && v/bin/pip install -q --disable-pip-version-check six && v/bin/python -c 'import six; print(six.__name__)'`)
-	if out.stdout != "six\n" {
-		t.Errorf("pip install: %+v", out)
 	}
 }

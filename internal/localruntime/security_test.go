@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/id"
-	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -98,7 +98,7 @@ func TestHostSocketsAreNotReached(t *testing.T) {
 		}
 	}
 	// The state socket is the host's own door.
-	if out := run(t, rt, box, dialUnix+localruntime.StateSocket(state)); out.code == 0 {
+	if out := run(t, rt, box, dialUnix+owner.Socket(state)); out.code == 0 {
 		t.Errorf("inside: %+v", out)
 	}
 	// A socket that the sandbox makes in its bound folder is not one of the host.

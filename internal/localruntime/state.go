@@ -5,41 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
-	"github.com/glassboxhq/glassbox/internal/sockets"
-	"github.com/glassboxhq/glassbox/sandbox"
+	"github.com/glassboxhq/glassbox/internal/owner"
 )
-
-// StateSocket returns the path of the socket at which the owner of a state
-// folder serves the lifecycle API to other processes of the same user.
-func StateSocket(stateDir string) string { return filepath.Join(stateDir, "state.sock") }
-
-// DialState connects to the owner of a state folder. It takes paths that are
-// longer than the kernel takes.
-func DialState(ctx context.Context, stateDir string) (net.Conn, error) {
-	conn, err := sockets.Dial(ctx, StateSocket(stateDir))
-	if err != nil && sockets.Refused(err) {
-		return nil, &sandbox.Error{
-			Op: "reach the local server", Code: sandbox.CodeUnavailable, Err: err,
-			Message: "no server runs on " + stateDir + "; start one with glassbox serve",
-		}
-	}
-	return conn, err
-}
-
-// State is what the owner of a state folder says of itself, at GET
-// /glassbox/state on the state socket.
-type State struct {
-	PID     int    `json:"pid"`
-	Version string `json:"version"`
-	Listen  string `json:"listen"` // address of the TCP listener; empty: none
-}
 
 // SetListen tells at which TCP address this process serves the API.
 func (rt *Runtime) SetListen(address string) {
@@ -50,7 +22,7 @@ func (rt *Runtime) SetListen(address string) {
 
 func (rt *Runtime) serveStateOf(w http.ResponseWriter, _ *http.Request) {
 	rt.mu.Lock()
-	state := State{PID: os.Getpid(), Version: rt.opts.Version, Listen: rt.listen}
+	state := owner.State{PID: os.Getpid(), Version: rt.opts.Version, Listen: rt.listen}
 	rt.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(state) // the client may have gone
@@ -64,9 +36,9 @@ const (
 // serveState serves the lifecycle API on the state socket until ctx ends.
 func (rt *Runtime) serveState(ctx context.Context) {
 	own := http.NewServeMux()
-	own.HandleFunc("GET /glassbox/state", rt.serveStateOf)
-	own.HandleFunc("GET /glassbox/histories", rt.serveHistories)
-	own.HandleFunc("GET /glassbox/lease", func(w http.ResponseWriter, r *http.Request) { rt.door.lease(ctx, w, r) })
+	own.HandleFunc("GET "+owner.PathState, rt.serveStateOf)
+	own.HandleFunc("GET "+owner.PathHistories, rt.serveHistories)
+	own.HandleFunc("GET "+owner.PathLease, func(w http.ResponseWriter, r *http.Request) { rt.door.lease(ctx, w, r) })
 	handler := lifecycle.New(rt, &lifecycle.Options{
 		Trusted: true, Version: rt.opts.Version, Logger: rt.opts.Logger, Own: own,
 	})

@@ -150,11 +150,11 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // of the new one.
 func TestFB047DiskFull(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("mounting a file system needs root")
+		t.Skip("needs root to mount a file system")
 	}
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("mount: %v", err)
+		t.Skipf("needs to mount a file system: %v", err)
 	}
 	defer func() {
 		if err := unix.Unmount(dir, 0); err != nil {

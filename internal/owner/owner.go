@@ -1,0 +1,156 @@
+// Package owner reaches the process that owns a state directory, which serves
+// the sandboxes of this machine to the other processes of its user, at a
+// socket in that directory.
+//
+//	state, err := owner.Ask(ctx, dir)
+//	client := &http.Client{Transport: owner.Transport(dir)}
+//
+// Beside the lifecycle API of OpenSandbox the socket answers the routes below.
+package owner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/sockets"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// The routes of an owner.
+const (
+	PathState     = "/glassbox/state"     // GET → State
+	PathHistories = "/glassbox/histories" // GET → every history, of ended sandboxes too
+	PathLease     = "/glassbox/lease"     // GET, an answer that ends with the owner
+)
+
+// State is what an owner says of itself.
+type State struct {
+	PID     int    `json:"pid"`
+	Version string `json:"version"`
+	Listen  string `json:"listen"` // address of the TCP listener; empty: none
+}
+
+const op = "reach the local runtime"
+
+// answerTimeout bounds the wait for an answer to begin.
+const answerTimeout = 5 * time.Second
+
+// Socket returns the path of the socket.
+func Socket(dir string) string { return filepath.Join(dir, "state.sock") }
+
+// Dial connects to the owner, if the socket is this user's. It takes paths
+// that are longer than the kernel takes.
+func Dial(ctx context.Context, dir string) (net.Conn, error) {
+	ours, err := sockets.Own(Socket(dir))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nobody(dir, err)
+	case err != nil:
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Err: err}
+	case !ours:
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnauthorized, Message: Socket(dir) + " is not a socket of this user"}
+	}
+	conn, err := sockets.Dial(ctx, Socket(dir))
+	if err != nil && sockets.Refused(err) {
+		return nil, nobody(dir, err)
+	}
+	return conn, err
+}
+
+func nobody(dir string, err error) error {
+	return &sandbox.Error{
+		Op: op, Code: sandbox.CodeUnavailable, Err: err,
+		Message: "no server runs on " + dir + "; start one with glassbox serve",
+	}
+}
+
+// Transport sends every request to the owner.
+func Transport(dir string) *http.Transport {
+	return &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return Dial(ctx, dir) },
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second,
+		WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
+	}
+}
+
+// Ask asks who owns the directory.
+func Ask(ctx context.Context, dir string) (*State, error) {
+	state := &State{}
+	if err := Get(ctx, dir, PathState, state); err != nil {
+		return nil, err
+	}
+	return state, nil
+}
+
+// Get reads what the owner answers at a route.
+func Get(ctx context.Context, dir, route string, into any) error {
+	resp, err := get(ctx, dir, route)
+	if err != nil {
+		return err
+	}
+	defer resp.Close()
+	if err := json.NewDecoder(resp).Decode(into); err != nil {
+		return &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Err: err}
+	}
+	return nil
+}
+
+// Lease tells the owner that this program works with it: it stays for as long
+// as it can.
+type Lease struct{ body *body }
+
+// Take takes a lease, until it is closed or ctx ends.
+func Take(ctx context.Context, dir string) (*Lease, error) {
+	body, err := get(ctx, dir, PathLease)
+	if err != nil {
+		return nil, err
+	}
+	return &Lease{body}, nil
+}
+
+// Wait waits for the end of the lease: the owner's, or our own.
+func (l *Lease) Wait() { _, _ = io.Copy(io.Discard, l.body) }
+
+// Close gives the lease back.
+func (l *Lease) Close() error { return l.body.Close() }
+
+// body is an answer on a connection of its own.
+type body struct {
+	io.ReadCloser
+	transport *http.Transport
+}
+
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.transport.CloseIdleConnections()
+	return err
+}
+
+func get(ctx context.Context, dir, route string) (*body, error) {
+	transport := Transport(dir)
+	transport.ResponseHeaderTimeout = answerTimeout
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+route, nil)
+	if err != nil {
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeInternal, Err: err}
+	}
+	resp, err := transport.RoundTrip(req) //nolint:bodyclose // who asked closes it
+	if err != nil {
+		if _, ok := errors.AsType[*sandbox.Error](err); ok {
+			return nil, err
+		}
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: "nobody answers at " + Socket(dir), Err: err}
+	}
+	b := &body{resp.Body, transport}
+	if resp.StatusCode != http.StatusOK {
+		b.Close()
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: Socket(dir) + " answers " + resp.Status}
+	}
+	return b, nil
+}
