@@ -17,7 +17,8 @@ type Command struct {
 	// same id twice is one command: the second call gets the first's result.
 	ID string
 	// Line is run by bash, or by sh where there is no bash. Args is run as
-	// it stands, without a shell. Exactly one of the two is given.
+	// it stands, without a shell. Exactly one of the two is given; on a
+	// terminal it may be neither: then an interactive shell is run.
 	Line string
 	Args []string
 	// Dir is the working directory; empty: the sandbox's.
@@ -33,6 +34,10 @@ type Command struct {
 	// Grace is the time between TERM and KILL when the command is stopped;
 	// 0: three seconds.
 	Grace time.Duration
+	// Terminal runs the command on a terminal of this size: its output is
+	// Stdout alone, in the order in which it was shown, and its input is what
+	// is typed. The end of Stdin is typed as Ctrl-D.
+	Terminal *TerminalSize
 	// Detached lets the command run on when its caller goes.
 	Detached bool
 	// Stdout and Stderr, when set, get the output as it comes, beside Result.
@@ -70,6 +75,10 @@ func (c *Command) Validate() error {
 		return Invalid("max_output", "must not be negative")
 	case c.Stdin != nil && c.StdinPipe:
 		return Invalid("stdin", "give either a reader or ask for a pipe")
+	case c.Terminal != nil:
+		if err := c.Terminal.Validate(); err != nil {
+			return err
+		}
 	}
 	return ValidateEnv(c.Env)
 }
@@ -84,6 +93,7 @@ func (c *Command) validateWords() error {
 		}
 	}
 	switch {
+	case c.Terminal != nil && c.Line == "" && len(c.Args) == 0:
 	case (c.Line == "") == (len(c.Args) == 0):
 		return Invalid("command", "give either a shell line or an argument list, and not an empty one")
 	case len(c.Args) > 0 && c.Args[0] == "":
@@ -123,8 +133,11 @@ func ValidateEnv(env map[string]string) error {
 // Display returns the command as one line for people: Line itself, or Args
 // quoted so that a shell would read them back.
 func (c *Command) Display() string {
-	if c.Line != "" {
+	switch {
+	case c.Line != "":
 		return c.Line
+	case len(c.Args) == 0 && c.Terminal != nil:
+		return "(interactive shell)"
 	}
 	return Join(c.Args)
 }
@@ -195,7 +208,8 @@ type Chunk struct {
 	Data   []byte
 }
 
-// Offsets name a place in a command's output.
+// Offsets name a place in a command's output. A negative one counts from the
+// end of what there is at that moment.
 type Offsets struct {
 	Stdout, Stderr int64
 }
@@ -235,7 +249,8 @@ type Starter interface {
 // id of its operation, and gives its output from a place onward.
 type Attacher interface {
 	Attach(ctx context.Context, id string, from Offsets) (Process, error)
-	// Control returns what steers a running command, without its output.
+	// Control returns what steers a running command, without its output: a
+	// Terminal, if it runs on one.
 	Control(ctx context.Context, id string) (Control, error)
 }
 

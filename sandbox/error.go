@@ -54,6 +54,7 @@ const (
 	CodeOperationConflict Code = "operation_conflict" // the id names another operation
 	CodeOutputGone        Code = "output_gone"
 	CodeInterrupted       Code = "stream_interrupted"
+	CodeTerminalBusy      Code = "terminal_busy" // another client types
 	CodeFileNotFound      Code = "file_not_found"
 	CodeFileExists        Code = "file_exists"
 	CodeIsDirectory       Code = "is_directory"
@@ -92,6 +93,7 @@ var kinds = map[Code]error{
 	CodeOperationConflict: ErrConflict,
 	CodeOutputGone:        ErrOutputGone,
 	CodeInterrupted:       ErrInterrupted,
+	CodeTerminalBusy:      ErrConflict,
 	CodeFileNotFound:      ErrNotFound,
 	CodeFileExists:        ErrExists,
 	CodeIsDirectory:       ErrIsDirectory,

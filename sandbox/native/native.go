@@ -75,7 +75,7 @@ func (s *Session) Run(ctx context.Context, cmd *sandbox.Command) (*sandbox.Resul
 
 // Capabilities implements sandbox.Session.
 func (s *Session) Capabilities() sandbox.Capabilities {
-	return sandbox.Capabilities{ExactBytes: true, Stdin: true, Signals: true, Background: true}
+	return sandbox.Capabilities{ExactBytes: true, Stdin: true, Signals: true, Background: true, Terminals: true}
 }
 
 // Close waits for the commands that were stopped to be gone.
@@ -107,6 +107,9 @@ func (s *Session) findShell() string {
 func (s *Session) environment(cmd *sandbox.Command) []string {
 	env := maps.Clone(s.opts.Env)
 	maps.Copy(env, cmd.Env)
+	if _, given := cmd.Env["TERM"]; !given && cmd.Terminal != nil {
+		env["TERM"] = "xterm-256color"
+	}
 	if cmd.ID != "" {
 		env[OperationVariable] = cmd.ID
 	}

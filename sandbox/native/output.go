@@ -40,6 +40,11 @@ func (p *process) read(r *os.File, stream sandbox.Stream) {
 		n, err := r.Read(*buffer)
 		pace.read(n)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if p.terminal != nil {
+				buffers.Put(buffer)
+				p.readShown(r)
+				return
+			}
 			if rest < 0 {
 				rest = pending(r)
 			}

@@ -23,19 +23,20 @@ import (
 // maxArgument is the longest single argument that Linux takes, less some.
 const maxArgument = 120 << 10
 
-// process is a command and its process group, which is a session of its own:
-// it has no terminal, and a signal reaches all of it.
+// process is a command and its process group, which is a session of its own,
+// on a terminal if one was asked for. A signal reaches all of it.
 //
 //	running ──exit──> drained ──> ended
 //	   └─ stop(timeout | cancelled): TERM, grace, KILL ─┘
 type process struct {
-	id      string
-	cmd     *exec.Cmd
-	stdin   io.WriteCloser
-	script  string // file to remove at the end
-	grace   time.Duration
-	remains bool // Close does not stop it
-	started time.Time
+	id       string
+	cmd      *exec.Cmd
+	stdin    io.WriteCloser
+	terminal *terminal // nil: it has none
+	script   string    // file to remove at the end
+	grace    time.Duration
+	remains  bool // Close does not stop it
+	started  time.Time
 
 	chunks chan chunk
 	last   *[]byte       // buffer of the chunk that Next handed out
@@ -77,7 +78,11 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 		}
 		return nil, fault("start command", err)
 	}
-	if err := p.start(cmd); err != nil {
+	start := p.start
+	if cmd.Terminal != nil {
+		start = p.startTerminal
+	}
+	if err := start(cmd); err != nil {
 		p.removeScript()
 		if res := notRun(cmd, err); res != nil {
 			return newFailed(p, cmd, res), nil
@@ -135,6 +140,9 @@ func (s *Session) build(cmd *sandbox.Command, dir string) (_ *exec.Cmd, script s
 		if c.Path, err = s.lookPath(cmd, dir); err != nil {
 			return nil, "", err
 		}
+	case cmd.Line == "": // on a terminal
+		c.Path = s.findShell()
+		c.Args = []string{c.Path, "-i"}
 	case len(cmd.Line) <= maxArgument:
 		c.Path = s.findShell()
 		c.Args = []string{c.Path, "-c", cmd.Line}
@@ -222,7 +230,7 @@ func (p *process) wait(pipes []*os.File, readers *sync.WaitGroup) {
 	err := p.cmd.Wait()
 	took := time.Since(p.started)
 	close(p.exited)
-	if p.stdin != nil {
+	if p.stdin != nil && p.terminal == nil {
 		_ = p.stdin.Close() // a grandchild may have the other end, and never read
 	}
 	for _, r := range pipes {
@@ -306,7 +314,11 @@ func (p *process) Signal(_ context.Context, name string) error {
 		return &sandbox.Error{Op: "send signal", Code: sandbox.CodeSandboxState, Message: "the command has ended"}
 	default:
 	}
-	if err := p.kill(sig); err != nil {
+	send := p.kill
+	if p.terminal != nil {
+		send = p.killForeground
+	}
+	if err := send(sig); err != nil {
 		return fault("send signal", err)
 	}
 	return nil

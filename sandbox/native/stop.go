@@ -14,7 +14,8 @@ import (
 )
 
 // stop ends the whole process group: TERM, and KILL to what is left after the
-// grace. The first cause is the one that is told.
+// grace. What runs on a terminal is told by HUP that the terminal goes, since
+// an interactive shell ignores TERM. The first cause is the one that is told.
 func (p *process) stop(cause sandbox.Status) {
 	p.mu.Lock()
 	first := p.cause == "" && p.result == nil
@@ -28,7 +29,11 @@ func (p *process) stop(cause sandbox.Status) {
 }
 
 func (p *process) terminate() {
-	_ = p.kill(unix.SIGTERM) // no process is left: that is what was asked
+	end := unix.SIGTERM
+	if p.terminal != nil {
+		end = unix.SIGHUP
+	}
+	_ = p.kill(end)          // no process is left: that is what was asked
 	_ = p.kill(unix.SIGCONT) // one that is stopped would not see TERM
 	deadline := time.NewTimer(p.grace)
 	defer deadline.Stop()
@@ -50,6 +55,9 @@ func (p *process) terminate() {
 }
 
 func (p *process) kill(sig syscall.Signal) error {
+	if p.terminal != nil {
+		return p.killSession(sig)
+	}
 	return unix.Kill(-p.cmd.Process.Pid, sig)
 }
 
@@ -79,13 +87,16 @@ func notRun(cmd *sandbox.Command, err error) *sandbox.Result {
 // newFailed makes p a process that has ended with res and its stderr.
 func newFailed(p *process, cmd *sandbox.Command, res *sandbox.Result) *process {
 	p.started = time.Now()
-	text := res.Stderr
+	text, stream := res.Stderr, sandbox.Stderr
 	res.OperationID, res.StartedAt, res.Recording = cmd.ID, p.started, sandbox.NotRecorded
 	res.StderrBytes, res.Stderr = int64(len(text)), nil
+	if cmd.Terminal != nil {
+		stream, res.StdoutBytes, res.StderrBytes = sandbox.Stdout, res.StderrBytes, 0
+	}
 	p.result = res
 	p.chunks = make(chan chunk, 1)
 	buffer := append([]byte(nil), text...)
-	p.chunks <- chunk{Chunk: sandbox.Chunk{Stream: sandbox.Stderr, Time: p.started, Data: buffer}}
+	p.chunks <- chunk{Chunk: sandbox.Chunk{Stream: stream, Time: p.started, Data: buffer}}
 	close(p.chunks)
 	close(p.exited)
 	close(p.ended)

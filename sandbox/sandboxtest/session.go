@@ -31,6 +31,7 @@ func TestSession(t *testing.T, open Open) {
 	t.Run("Commands", func(t *testing.T) { testCommands(t, open) })
 	t.Run("Streams", func(t *testing.T) { testStreams(t, open) })
 	t.Run("Stop", func(t *testing.T) { testStop(t, open) })
+	t.Run("Terminals", func(t *testing.T) { testTerminals(t, open) })
 	t.Run("Files", func(t *testing.T) { testFiles(t, open) })
 	t.Run("Invalid", func(t *testing.T) { testInvalid(t, open) })
 }
