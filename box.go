@@ -53,9 +53,9 @@ func withLine(line string, cmd *Command) *Command {
 }
 
 // Attach finds a command again by the id of its operation, running or ended,
-// and gives its output from the first byte on.
-func (b *Sandbox) Attach(ctx context.Context, operationID string) (Process, error) {
-	return b.session.Attach(ctx, operationID, sandbox.Offsets{})
+// and gives its output from a place on: the zero Offsets are its beginning.
+func (b *Sandbox) Attach(ctx context.Context, operationID string, from Offsets) (Process, error) {
+	return b.session.Attach(ctx, operationID, from)
 }
 
 // Read opens a file. The caller closes it.

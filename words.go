@@ -26,6 +26,16 @@ type Process = sandbox.Process
 // A Chunk is a piece of output.
 type Chunk = sandbox.Chunk
 
+// Offsets name a place in a command's output.
+type Offsets = sandbox.Offsets
+
+// A Terminal is what a [Process] is, too, that runs on one: see
+// [Command.Terminal].
+type Terminal = sandbox.Terminal
+
+// TerminalSize is the size of a terminal, in characters.
+type TerminalSize = sandbox.TerminalSize
+
 // Info describes a sandbox.
 type Info = sandbox.Info
 

@@ -27,6 +27,7 @@ type run struct {
 	earlier  *history.Operation // the id's first operation, which ended before
 	inner    sandbox.Process
 	input    *input
+	moments  *moments // nil: no terminal
 	act      *act
 	tape     *tape
 	started  time.Time
@@ -80,7 +81,7 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 	case r.earlier != nil:
 		return s.replay(r.earlier, sandbox.Offsets{}, false)
 	case string(r.request) != string(commandRequest(&mine)):
-		return nil, sameRequest(&history.Operation{ID: r.id, Type: history.CommandExecute}, &history.Operation{Type: "a different command"})
+		return nil, sameRequest(&history.Operation{ID: r.id, Type: commandType(&mine)}, &history.Operation{Type: "a different command"})
 	}
 	return r.attach(sandbox.Offsets{}), nil
 }
@@ -105,7 +106,7 @@ func (s *Session) claim(cmd *sandbox.Command) (_ *run, first bool, _ error) {
 // not depend on ctx from here on.
 func (s *Session) launch(ctx context.Context, starter sandbox.Starter, r *run, cmd *sandbox.Command) error {
 	r.request = commandRequest(cmd)
-	op := &history.Operation{ID: cmd.ID, Type: history.CommandExecute, Request: r.request, Command: &history.Command{
+	op := &history.Operation{ID: cmd.ID, Type: commandType(cmd), Request: r.request, Command: &history.Command{
 		Line: cmd.Display(), Dir: cmd.Dir, Env: maskEnv(cmd.Env), TimeoutMS: cmd.Timeout.Milliseconds(),
 		OutputComplete: true, Recording: sandbox.RecordedWhole,
 	}}
@@ -120,7 +121,10 @@ func (s *Session) launch(ctx context.Context, starter sandbox.Starter, r *run, c
 	if r.inner, err = starter.Start(context.WithoutCancel(ctx), cmd); err != nil {
 		return r.act.fail(ctx, err)
 	}
-	r.input = &input{w: r.inner.Stdin()}
+	r.input = newInput(r.inner.Stdin())
+	if cmd.Terminal != nil {
+		r.onTerminal()
+	}
 	r.tape = newTape(s.opts, r.act.recorded)
 	if s.store != nil {
 		r.tape.output = func(ctx context.Context, stream sandbox.Stream, offset, length int64) ([]byte, error) {
@@ -151,6 +155,9 @@ func (r *run) pull() {
 			}
 			break
 		}
+		if r.moments != nil {
+			r.moments.shown(c.Time, len(c.Data))
+		}
 		r.tape.add(c, r.act.recorded)
 	}
 	r.tape.mu.Lock()
@@ -169,7 +176,9 @@ func (s *Session) keep(r *run) {
 			break
 		}
 		r.tape.committed(pieces, s.append(ctx, r.id, batch))
+		s.writeMoments(ctx, r, false)
 	}
+	s.writeMoments(ctx, r, true)
 	res, err := r.inner.Wait(ctx)
 	if err != nil {
 		res = &sandbox.Result{OperationID: r.id, Status: sandbox.Lost, ExitCode: -1, StartedAt: r.started, Reason: err.Error()}
@@ -307,6 +316,14 @@ func (s *Session) forget(r *run) {
 	}
 }
 
+// commandType is the type of the operation that a command is.
+func commandType(cmd *sandbox.Command) string {
+	if cmd.Terminal != nil {
+		return history.TerminalSession
+	}
+	return history.CommandExecute
+}
+
 func commandRequest(cmd *sandbox.Command) json.RawMessage {
 	fields := map[string]any{"command": cmd.Display(), "cwd": cmd.Dir}
 	if cmd.Timeout > 0 {
@@ -317,6 +334,9 @@ func commandRequest(cmd *sandbox.Command) json.RawMessage {
 	}
 	if len(cmd.Env) > 0 {
 		fields["env"] = maskEnv(cmd.Env)
+	}
+	if cmd.Terminal != nil {
+		fields["terminal"] = cmd.Terminal
 	}
 	if cmd.Detached {
 		fields["background"] = true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -13,6 +14,7 @@ import (
 // is, at its own speed.
 type client struct {
 	run *run
+	who string // its name on a terminal
 
 	// of the tape, under its mutex
 	at       pair
@@ -26,9 +28,6 @@ type client struct {
 // Attach implements sandbox.Attacher. Bytes that are no longer kept are an
 // error of the kind ErrOutputGone, which names them.
 func (s *Session) Attach(ctx context.Context, opID string, from sandbox.Offsets) (sandbox.Process, error) {
-	if from.Stdout < 0 || from.Stderr < 0 {
-		return nil, sandbox.Invalid("offset", "must not be negative")
-	}
 	switch r, op, err := s.find(ctx, opID); {
 	case err != nil:
 		return nil, err
@@ -64,8 +63,13 @@ func (s *Session) find(ctx context.Context, opID string) (*run, *history.Operati
 }
 
 func (r *run) attach(from sandbox.Offsets) *client {
-	p := &client{run: r, at: pair{from.Stdout, from.Stderr}}
+	p := &client{run: r, who: id.New(), at: pair{from.Stdout, from.Stderr}}
 	r.tape.mu.Lock()
+	for i := range p.at {
+		if p.at[i] < 0 {
+			p.at[i] = max(r.tape.seen[i]+p.at[i], 0)
+		}
+	}
 	r.tape.clients[p] = struct{}{}
 	r.tape.mu.Unlock()
 	r.mu.Lock()
@@ -89,7 +93,7 @@ func (p *client) Next(ctx context.Context) (sandbox.Chunk, error) {
 }
 
 // Stdin implements sandbox.Process.
-func (p *client) Stdin() io.WriteCloser { return p.run.input }
+func (p *client) Stdin() io.WriteCloser { return p.run.input.of(p.who) }
 
 // Signal implements sandbox.Process.
 func (p *client) Signal(ctx context.Context, name string) error {
@@ -153,6 +157,9 @@ func (p *client) leave() bool {
 	defer t.mu.Unlock()
 	first := !p.left
 	p.left = true
+	if keys := p.run.input.keys; keys != nil {
+		keys.release(p.who)
+	}
 	delete(t.clients, p)
 	t.wake() // the command may have waited for this client
 	return first && len(t.clients) == 0 && t.result == nil
@@ -172,7 +179,13 @@ func (s *Session) replay(op *history.Operation, from sandbox.Offsets, strict boo
 	if err != nil {
 		return nil, err
 	}
-	return &replay{store: s.store, res: res, kept: keptOf(op), at: pair{from.Stdout, from.Stderr}, strict: strict}, nil
+	kept, at := keptOf(op), pair{from.Stdout, from.Stderr}
+	for i := range at {
+		if at[i] < 0 {
+			at[i] = max(kept[i]+at[i], 0)
+		}
+	}
+	return &replay{store: s.store, res: res, kept: kept, at: at, strict: strict}, nil
 }
 
 func keptOf(op *history.Operation) pair {

@@ -48,7 +48,7 @@ func commandResult(res *sandbox.Result, kept pair) json.RawMessage {
 
 // resultOf reads back the end of a recorded command.
 func resultOf(op *history.Operation) (*sandbox.Result, error) {
-	if op.Type != history.CommandExecute {
+	if op.Type != history.CommandExecute && op.Type != history.TerminalSession {
 		return nil, &sandbox.Error{Op: "find command", Code: sandbox.CodeOperationNotFound, Message: "operation " + op.ID + " is a " + op.Type}
 	}
 	if !history.Final(op.Status) {

@@ -20,7 +20,7 @@ const maxSide = 10_000
 
 // Terminal is a [Control] of a command that runs on a terminal. Many may read
 // what it shows, and one types at a time: whoever types keeps the keyboard
-// until ten seconds after the last key. What others type meanwhile is refused
+// until it goes, or ten seconds after the last key. What others type meanwhile is refused
 // with the code terminal_busy, of the kind ErrConflict.
 type Terminal interface {
 	Control

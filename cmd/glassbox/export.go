@@ -29,13 +29,16 @@ func (a *app) historyExport() *cobra.Command {
 	var f filterFlags
 	var format string
 	cmd := &cobra.Command{
-		Use: "export [SANDBOX]", Short: "Write a sandbox's operations with their whole output as JSON", Args: cobra.MaximumNArgs(1),
+		Use: "export [SANDBOX | OPERATION]", Short: "Write a sandbox's operations with their whole output as JSON, or a terminal as asciicast", Args: cobra.MaximumNArgs(1),
 		Long: `Export writes a sandbox's operations to stdout, oldest first, with all that is
 kept of their output: as json (one list) or jsonl (one operation a line).
-Output that is not UTF-8 is written in base64, as stdout_base64 or stderr_base64.`,
+Output that is not UTF-8 is written in base64, as stdout_base64 or stderr_base64.
+
+As asciicast it writes what one terminal showed, named by its operation: version
+2 of the format, which asciinema and its players play.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if format != "json" && format != "jsonl" {
-				return usage("--format must be json or jsonl, not %q", format)
+			if err := oneOf("format", format, "json", "jsonl", "asciicast"); err != nil {
+				return err
 			}
 			filter, err := f.read(cmd, time.Now())
 			if err != nil {
@@ -46,14 +49,17 @@ Output that is not UTF-8 is written in base64, as stdout_base64 or stderr_base64
 				return err
 			}
 			defer func() { err = errors.Join(err, h.close()) }()
-			if op != nil {
+			switch {
+			case format == "asciicast":
+				return a.exportCast(cmd.Context(), h, op)
+			case op != nil:
 				return usage("export takes a sandbox, not an operation")
 			}
 			return a.export(cmd.Context(), h, filter, format == "json")
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&format, "format", "json", "`form` of the export: json or jsonl")
+	cmd.Flags().StringVar(&format, "format", "json", "`form` of the export: json, jsonl or asciicast")
 	return cmd
 }
 
@@ -85,6 +91,21 @@ func (a *app) export(ctx context.Context, h *opened, filter history.Filter, list
 	}
 	write(after)
 	return nil
+}
+
+// exportCast writes what a terminal showed.
+func (a *app) exportCast(ctx context.Context, h *opened, op *history.Operation) error {
+	if op == nil {
+		return usage("--format asciicast takes the id of a terminal.session; history show --type terminal.session tells it")
+	}
+	from, ok := h.Reader.(history.Recording)
+	if !ok {
+		return &sandbox.Error{Op: "export asciicast", Code: sandbox.CodeUnsupported, Message: "this history has no terminals"}
+	}
+	if err := history.WriteCast(ctx, a.page, from, op); err != nil {
+		return err
+	}
+	return a.page.failed()
 }
 
 // load reads the output, which the cap of the history bounds.

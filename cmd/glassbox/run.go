@@ -24,12 +24,17 @@ type commandFlags struct {
 }
 
 func (f *commandFlags) add(cmd *cobra.Command) {
+	f.addWhere(cmd)
+	cmd.Flags().BoolVarP(&f.input, "interactive", "i", false, "pass standard input on to the command")
+}
+
+// addWhere adds all flags but that of the input.
+func (f *commandFlags) addWhere(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.line, "command", "c", "", "shell `line` to run instead of a program and its arguments")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "environment variable, as `NAME=value`; may be given again")
 	flags.StringVarP(&f.dir, "workdir", "w", "", "`folder` to run in")
 	flags.DurationVar(&f.timeout, "timeout", 0, "stop the command after this `time`, as in 90s or 5m; the exit code is then 124")
-	flags.BoolVarP(&f.input, "interactive", "i", false, "pass standard input on to the command")
 }
 
 func (f *commandFlags) command(a *app, args []string) (*glassbox.Command, error) {
@@ -249,11 +254,18 @@ func (a *app) runIn(ctx context.Context, box *glassbox.Sandbox, command *glassbo
 		return exitCode(130)
 	case err != nil:
 		return err
-	case res.Status == sandbox.TimedOut:
-		a.say("stopped at its timeout of %v", command.Timeout)
+	}
+	return a.endOf(res)
+}
+
+// endOf turns a command's end into this program's.
+func (a *app) endOf(res *glassbox.Result) error {
+	switch res.Status {
+	case sandbox.TimedOut:
+		a.say("stopped at its timeout")
 		return exitCode(timeoutCode)
-	case res.Status == sandbox.Lost:
-		return &sandbox.Error{Op: "run command", Code: sandbox.CodeInterrupted, Sandbox: box.ID(), Message: res.Reason}
+	case sandbox.Lost:
+		return &sandbox.Error{Op: "run command", Code: sandbox.CodeInterrupted, Message: res.Reason}
 	}
 	if res.Recording == sandbox.RecordedPart {
 		a.say("operation %s is recorded in part only", res.OperationID)
@@ -266,35 +278,51 @@ func (a *app) runIn(ctx context.Context, box *glassbox.Sandbox, command *glassbo
 
 func (a *app) execCommand() *cobra.Command {
 	var c commandFlags
+	var terminal bool
 	cmd := &cobra.Command{
 		Use:   "exec [flags] SANDBOX -- PROGRAM [ARGUMENT...]",
 		Short: "Run a command in a sandbox that exists",
 		Long:  `Exec runs a command in a sandbox, named by its id, the beginning of its id, or a name that only one has.`,
 		Example: `  glassbox exec research -- ls -l
-  glassbox exec 0b9c -c 'cat report.md | wc -l'`,
+  glassbox exec 0b9c -c 'cat report.md | wc -l'
+  glassbox exec -it research -- python3`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			command, err := c.command(a, args[1:])
+			if err == nil && terminal {
+				command, err = c.terminal(a, args[1:])
+			}
 			if err != nil {
 				return err
 			}
 			ctx := a.asActor(cmd.Context())
-			url, err := a.service(ctx)
+			box, err := a.connect(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			info, err := a.find(ctx, url, args[0])
-			if err != nil {
-				return err
+			if terminal {
+				err = a.sitIn(ctx, box, command, c.input)
+			} else {
+				err = a.runIn(ctx, box, command)
 			}
-			box, err := glassbox.Connect(ctx, url, info.ID, a.options())
-			if err != nil {
-				return err
-			}
-			return errors.Join(a.runIn(ctx, box, command), box.Close(ctx))
+			return errors.Join(err, box.Close(ctx))
 		},
 	}
 	c.add(cmd)
+	cmd.Flags().BoolVarP(&terminal, "tty", "t", false, "run it on a terminal, which ends when you go; with -i what you type goes there")
 	a.actorFlags(cmd)
 	return cmd
+}
+
+// connect opens the sandbox that a word names.
+func (a *app) connect(ctx context.Context, word string) (*glassbox.Sandbox, error) {
+	url, err := a.service(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info, err := a.find(ctx, url, word)
+	if err != nil {
+		return nil, err
+	}
+	return glassbox.Connect(ctx, url, info.ID, a.options())
 }

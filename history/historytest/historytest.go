@@ -43,6 +43,7 @@ func TestStore(t *testing.T, open func(t *testing.T) history.Store) {
 		{"Feed", testFeed},
 		{"FeedReset", testFeedReset},
 		{"FeedWait", testFeedWait},
+		{"Terminal", testTerminal},
 		{"Concurrent", testConcurrent},
 		{"CancelledCaller", testCancelledCaller},
 	} {

@@ -126,7 +126,7 @@ func newRow(op *history.Operation) (*row, error) {
 
 func commandRow(op *history.Operation) []any {
 	c := op.Command
-	if c == nil || op.Type != history.CommandExecute {
+	if c == nil || op.Type != history.CommandExecute && op.Type != history.TerminalSession {
 		return nil
 	}
 	var env, timeout any

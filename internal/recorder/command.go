@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -20,10 +21,15 @@ func (s *Server) runCommand(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, wire.MaxRequestBytes, &req); err != nil {
 		return err
 	}
+	who, err := clientName(r)
+	if err != nil {
+		return err
+	}
 	p, err := s.session.Start(r.Context(), req.Command())
 	if err != nil {
 		return err
 	}
+	nameClient(p, who)
 	s.stream(w, r, p)
 	return nil
 }
@@ -32,14 +38,19 @@ func (s *Server) attachCommand(w http.ResponseWriter, r *http.Request) error {
 	var from sandbox.Offsets
 	for name, to := range map[string]*int64{"stdout": &from.Stdout, "stderr": &from.Stderr} {
 		var err error
-		if *to, err = number(r, name, 0); err != nil {
+		if *to, err = place(r, name); err != nil {
 			return err
 		}
+	}
+	who, err := clientName(r)
+	if err != nil {
+		return err
 	}
 	p, err := s.session.Attach(r.Context(), r.PathValue("id"), from)
 	if err != nil {
 		return err
 	}
+	nameClient(p, who)
 	s.stream(w, r, p)
 	return nil
 }
@@ -193,7 +204,7 @@ func (s *Server) signalCommand(w http.ResponseWriter, r *http.Request) error {
 // feedCommand gives a command input, from an offset on, so that a request
 // that was cut can be repeated.
 func (s *Server) feedCommand(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.session.Control(r.Context(), r.PathValue("id"))
+	c, err := s.control(r)
 	if err != nil {
 		return err
 	}
@@ -215,9 +226,87 @@ func (s *Server) feedCommand(w http.ResponseWriter, r *http.Request) error {
 		return &sandbox.Error{Op: "write input", Code: sandbox.CodeSandboxState, Message: "the command takes no more input", Err: err}
 	}
 	if r.URL.Query().Get("close") == "1" {
-		_ = c.Stdin().Close() // closed twice is closed
+		_ = c.Stdin().Close() // closed twice is closed, and a terminal stays
 	}
 	return answer(w, &wire.StdinAnswer{Offset: taken})
+}
+
+// control finds a command as the client of a request has it.
+func (s *Server) control(r *http.Request) (sandbox.Control, error) {
+	who, err := clientName(r)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.session.Control(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	nameClient(c, who)
+	return c, nil
+}
+
+const maxClientName = 64
+
+// clientName reads what a client of a terminal calls itself, in all of its
+// requests.
+func clientName(r *http.Request) (string, error) {
+	who := r.URL.Query().Get("client")
+	if len(who) > maxClientName {
+		return "", sandbox.Invalid("client", "must be at most 64 bytes long")
+	}
+	return who, nil
+}
+
+func nameClient(c sandbox.Control, who string) {
+	if named, ok := c.(interface{ As(who string) }); ok && who != "" {
+		named.As(who)
+	}
+}
+
+// steerTerminal gives a client the keyboard, or a terminal another size.
+func (s *Server) steerTerminal(w http.ResponseWriter, r *http.Request) error {
+	c, err := s.control(r)
+	if err != nil {
+		return err
+	}
+	t, ok := c.(sandbox.Terminal)
+	if !ok {
+		return &sandbox.Error{Op: "use terminal", Code: sandbox.CodeUnsupported}
+	}
+	query := r.URL.Query()
+	if query.Get("take") == "1" {
+		if err := t.Take(r.Context()); err != nil {
+			return err
+		}
+	}
+	if query.Has("columns") || query.Has("rows") {
+		var size sandbox.TerminalSize
+		for name, to := range map[string]*uint16{"columns": &size.Columns, "rows": &size.Rows} {
+			n, err := number(r, name, 0)
+			if err != nil {
+				return err
+			}
+			*to = uint16(min(n, math.MaxUint16)) // which no terminal is
+		}
+		if err := t.Resize(r.Context(), size); err != nil {
+			return err
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// place reads an offset from the query; a negative one counts from the end.
+func place(r *http.Request, name string) (int64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, sandbox.Invalid(name, "must be a whole number; a negative one counts from the end")
+	}
+	return n, nil
 }
 
 // number reads a whole number from the query.

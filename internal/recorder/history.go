@@ -101,6 +101,25 @@ func (s *Server) readOutput(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// readMoments answers how a terminal moved, as lines.
+func (s *Server) readMoments(w http.ResponseWriter, r *http.Request) error {
+	store, err := s.kept()
+	if err != nil {
+		return err
+	}
+	terminals, ok := store.(history.TerminalReader)
+	if !ok {
+		return &sandbox.Error{Op: "read moments of a terminal", Code: sandbox.CodeUnsupported}
+	}
+	events, err := terminals.Terminal(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	_, _ = w.Write(history.EncodeTerminal(events)) // the client may have gone
+	return nil
+}
+
 const maxWait = time.Minute
 
 func (s *Server) readChanges(w http.ResponseWriter, r *http.Request) error {

@@ -65,6 +65,8 @@ func New(session Session, store history.Store, opts *Options) *Server {
 		"DELETE " + wire.PathCommand: s.stopCommand,
 		"POST " + wire.PathStdin:     s.feedCommand,
 		"POST " + wire.PathSignal:    s.signalCommand,
+		"POST " + wire.PathTerminal:  s.steerTerminal,
+		"GET " + wire.PathMoments:    s.readMoments,
 		"GET " + wire.PathFile:       s.readFile,
 		"PUT " + wire.PathFile:       s.writeFile,
 		"DELETE " + wire.PathFile:    s.removeFile,

@@ -26,6 +26,7 @@ var statuses = map[sandbox.Code]int{
 	sandbox.CodeOperationNotFound: http.StatusNotFound,
 	sandbox.CodeOperationExists:   http.StatusConflict,
 	sandbox.CodeOperationConflict: http.StatusConflict,
+	sandbox.CodeTerminalBusy:      http.StatusConflict,
 	sandbox.CodeOutputGone:        http.StatusGone,
 	sandbox.CodeFileNotFound:      http.StatusNotFound,
 	sandbox.CodeFileExists:        http.StatusConflict,

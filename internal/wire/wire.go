@@ -48,21 +48,23 @@ const (
 // Routes. An {id} is the id of an operation.
 const (
 	Root         = "/glassbox/v1"
-	PathPing     = "/ping"                          // GET, without a token
-	PathInfo     = Root + "/info"                   // GET → Info
-	PathCommands = Root + "/commands"               // POST CommandRequest → frames
-	PathCommand  = Root + "/commands/{id}"          // GET ?stdout=&stderr= → frames; DELETE stops it
-	PathStdin    = Root + "/commands/{id}/stdin"    // POST ?offset=&close= raw bytes → StdinAnswer
-	PathSignal   = Root + "/commands/{id}/signal"   // POST ?name=TERM
-	PathFile     = Root + "/file"                   // GET, PUT, DELETE ?path=
-	PathList     = Root + "/list"                   // GET ?path= → [FileInfo]
-	PathOps      = Root + "/operations"             // GET filter → history.Page; POST an operation to import
-	PathOp       = Root + "/operations/{id}"        // GET → history.Operation
-	PathOutput   = Root + "/operations/{id}/output" // GET ?stream=&offset=&length= → bytes
-	PathChanges  = Root + "/changes"                // GET ?after=&limit=&wait= → history.Feed
-	PathAck      = Root + "/consumers/{id}"         // PUT ?seq=
-	PathPrune    = Root + "/prune"                  // POST → history.Pruned
-	PathPort     = Root + "/ports/{port}"           // POST, full duplex: a TCP connection to that port inside
+	PathPing     = "/ping"                            // GET, without a token
+	PathInfo     = Root + "/info"                     // GET → Info
+	PathCommands = Root + "/commands"                 // POST CommandRequest → frames
+	PathCommand  = Root + "/commands/{id}"            // GET ?stdout=&stderr= → frames; DELETE stops it
+	PathStdin    = Root + "/commands/{id}/stdin"      // POST ?offset=&close=&client= raw bytes → StdinAnswer
+	PathTerminal = Root + "/commands/{id}/terminal"   // POST ?columns=&rows=&take=&client=
+	PathSignal   = Root + "/commands/{id}/signal"     // POST ?name=TERM
+	PathFile     = Root + "/file"                     // GET, PUT, DELETE ?path=
+	PathList     = Root + "/list"                     // GET ?path= → [FileInfo]
+	PathOps      = Root + "/operations"               // GET filter → history.Page; POST an operation to import
+	PathOp       = Root + "/operations/{id}"          // GET → history.Operation
+	PathOutput   = Root + "/operations/{id}/output"   // GET ?stream=&offset=&length= → bytes
+	PathMoments  = Root + "/operations/{id}/terminal" // GET → lines, as history.EncodeTerminal writes them
+	PathChanges  = Root + "/changes"                  // GET ?after=&limit=&wait= → history.Feed
+	PathAck      = Root + "/consumers/{id}"           // PUT ?seq=
+	PathPrune    = Root + "/prune"                    // POST → history.Pruned
+	PathPort     = Root + "/ports/{port}"             // POST, full duplex: a TCP connection to that port inside
 )
 
 // Info is what a recorder says of itself.
@@ -90,6 +92,8 @@ type CommandRequest struct {
 	GraceMS   int64             `json:"grace_ms,omitempty"`
 	Stdin     bool              `json:"stdin,omitempty"` // input follows on PathStdin
 	Detached  bool              `json:"detached,omitempty"`
+	// Terminal runs it on a terminal of this size.
+	Terminal *sandbox.TerminalSize `json:"terminal,omitempty"`
 }
 
 // MaxRequestBytes bounds the body of a CommandRequest: a command of 4 MiB and
@@ -101,7 +105,7 @@ func NewCommandRequest(cmd *sandbox.Command) *CommandRequest {
 	return &CommandRequest{
 		ID: cmd.ID, Line: cmd.Line, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
 		TimeoutMS: ceilMS(cmd.Timeout), GraceMS: ceilMS(cmd.Grace),
-		Stdin: cmd.Stdin != nil || cmd.StdinPipe, Detached: cmd.Detached,
+		Stdin: cmd.Stdin != nil || cmd.StdinPipe, Detached: cmd.Detached, Terminal: cmd.Terminal,
 	}
 }
 
@@ -111,6 +115,7 @@ func (r *CommandRequest) Command() *sandbox.Command {
 		ID: r.ID, Line: r.Line, Args: r.Args, Dir: r.Dir, Env: r.Env,
 		Timeout: time.Duration(r.TimeoutMS) * time.Millisecond,
 		Grace:   time.Duration(r.GraceMS) * time.Millisecond, Detached: r.Detached, StdinPipe: r.Stdin,
+		Terminal: r.Terminal,
 	}
 }
 

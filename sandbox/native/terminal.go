@@ -132,15 +132,36 @@ func (p *process) Hidden() bool {
 // killForeground sends a signal to the job that runs in the foreground of a
 // terminal, as Ctrl-C does.
 func (p *process) killForeground(sig unix.Signal) error {
-	group := p.cmd.Process.Pid
+	group, key := 0, byte(0)
 	if err := p.terminal.control(func(fd int) {
-		if job, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && job > 0 {
-			group = job
+		group, _ = unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+		if t, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil && t.Lflag&unix.ISIG != 0 {
+			key = keyOf(sig, t)
 		}
 	}); err != nil {
 		return err
 	}
-	return unix.Kill(-group, sig)
+	switch {
+	case group > 0:
+		return unix.Kill(-group, sig)
+	case key != 0: // gVisor does not tell the group, and knows the key
+		_, err := p.terminal.Write([]byte{key})
+		return err
+	}
+	return p.killSession(sig)
+}
+
+// keyOf is the key that sends a signal on a terminal, or 0.
+func keyOf(sig unix.Signal, t *unix.Termios) byte {
+	switch sig {
+	case unix.SIGINT:
+		return t.Cc[unix.VINTR]
+	case unix.SIGQUIT:
+		return t.Cc[unix.VQUIT]
+	case unix.SIGTSTP:
+		return t.Cc[unix.VSUSP]
+	}
+	return 0
 }
 
 // killSession sends a signal to every process of a terminal: an interactive

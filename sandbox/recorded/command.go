@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -115,5 +116,5 @@ func (s *Session) Control(ctx context.Context, opID string) (sandbox.Control, er
 	if _, err := operationID(opID); err != nil || opID == "" {
 		return nil, sandbox.Invalid("id", "must be the UUID of an operation")
 	}
-	return &control{s: s, id: opID, ctx: history.WithActor(context.Background(), history.ActorFrom(ctx))}, nil
+	return &control{s: s, id: opID, self: id.New(), ctx: history.WithActor(context.Background(), history.ActorFrom(ctx))}, nil
 }

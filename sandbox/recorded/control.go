@@ -7,9 +7,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 
 	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
 )
 
 // control steers a command by the id of its operation.
@@ -19,6 +21,7 @@ type control struct {
 	ctx  context.Context //nolint:containedctx // of the input, which is written to without one
 	once sync.Once
 	in   *input
+	self string // names this client on a terminal
 }
 
 // Signal implements sandbox.Control.
@@ -39,6 +42,28 @@ func (c *control) Stop(ctx context.Context) error {
 func (c *control) Stdin() io.WriteCloser {
 	c.once.Do(func() { c.in = &input{c: c} })
 	return c.in
+}
+
+// Resize implements sandbox.Terminal.
+func (c *control) Resize(ctx context.Context, size sandbox.TerminalSize) error {
+	if err := size.Validate(); err != nil {
+		return err
+	}
+	return c.steer(ctx, "resize terminal", url.Values{
+		"columns": {strconv.Itoa(int(size.Columns))}, "rows": {strconv.Itoa(int(size.Rows))},
+	})
+}
+
+// Take implements sandbox.Terminal.
+func (c *control) Take(ctx context.Context) error {
+	return c.steer(ctx, "take keyboard", url.Values{"take": {"1"}})
+}
+
+func (c *control) steer(ctx context.Context, op string, query url.Values) error {
+	query.Set("client", c.self)
+	return c.s.again(ctx, func(ctx context.Context) error {
+		return c.s.once(ctx, &request{op: op, method: http.MethodPost, path: wire.Path(wire.PathTerminal, c.id), query: query}, nil)
+	})
 }
 
 // input sends each write as a request of its own, from the offset that the
@@ -80,6 +105,7 @@ func (in *input) send(p []byte, last bool) error {
 	// its input.
 	return in.c.s.insist(in.c.ctx, func(ctx context.Context) error {
 		query := offsetQuery(map[string]int64{"offset": start})
+		query.Set("client", in.c.self)
 		if last {
 			query.Set("close", "1")
 		}

@@ -18,7 +18,7 @@ import (
 type History struct{ s *Session }
 
 var _ interface {
-	history.Reader
+	history.Recording
 	history.Consumer
 	history.Pruner
 } = (*History)(nil)
@@ -55,20 +55,33 @@ func (h *History) List(ctx context.Context, filter *history.Filter) (*history.Pa
 func (h *History) Output(ctx context.Context, opID string, stream sandbox.Stream, offset, length int64) ([]byte, error) {
 	query := offsetQuery(map[string]int64{"offset": offset, "length": length})
 	query.Set("stream", string(stream))
-	var data []byte
-	err := h.s.again(ctx, func(ctx context.Context) error {
+	return h.bytes(ctx, &request{op: "read output", method: http.MethodGet, path: wire.Path(wire.PathOutput, opID), query: query})
+}
+
+// Terminal implements history.TerminalReader.
+func (h *History) Terminal(ctx context.Context, opID string) ([]history.TerminalEvent, error) {
+	lines, err := h.bytes(ctx, &request{op: "read moments of a terminal", method: http.MethodGet, path: wire.Path(wire.PathMoments, opID)})
+	if err != nil {
+		return nil, err
+	}
+	return history.DecodeTerminal(lines)
+}
+
+// bytes makes a safe request for an answer that is taken as it is.
+func (h *History) bytes(ctx context.Context, r *request) (data []byte, err error) {
+	err = h.s.again(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, h.s.opts.RequestTimeout)
 		defer cancel()
-		resp, err := h.s.send(ctx, &request{op: "read output", method: http.MethodGet, path: wire.Path(wire.PathOutput, opID), query: query})
+		resp, err := h.s.send(ctx, r)
 		if err != nil {
 			return err
 		}
 		defer resp.Body.Close()
 		if data, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1)); err != nil {
-			return h.s.unreachable(ctx, "read output", err)
+			return h.s.unreachable(ctx, r.op, err)
 		}
 		if len(data) > maxAnswer {
-			return h.s.unreachable(ctx, "read output", errEndless)
+			return h.s.unreachable(ctx, r.op, errEndless)
 		}
 		return nil
 	})

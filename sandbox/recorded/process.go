@@ -9,11 +9,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -63,7 +65,7 @@ const (
 func newProcess(s *Session, opID string, cmd *sandbox.Command, actor history.Actor) *process {
 	ctx, cancel := context.WithCancel(history.WithActor(context.Background(), actor))
 	return &process{
-		control: control{s: s, id: opID, ctx: ctx}, cmd: cmd, ctx: ctx, cancel: cancel, began: time.Now(),
+		control: control{s: s, id: opID, self: id.New(), ctx: ctx}, cmd: cmd, ctx: ctx, cancel: cancel, began: time.Now(),
 		chunks: make(chan sandbox.Chunk, 4), ended: make(chan struct{}),
 	}
 }
@@ -82,6 +84,10 @@ func (p *process) patience(most time.Duration) time.Duration {
 // connect sends the request that begins or resumes the stream, and reads its
 // first frame.
 func (p *process) connect(ctx context.Context, r *request) (*wire.Start, error) {
+	if r.query == nil {
+		r.query = url.Values{}
+	}
+	r.query.Set("client", p.self)
 	streaming, cut := context.WithCancel(p.ctx)
 	// Until the first frame, the ordinary limit of a request holds.
 	limit := p.patience(p.s.opts.RequestTimeout)
@@ -228,6 +234,9 @@ func (p *process) pass(c sandbox.Chunk) error {
 	at := &p.at.Stdout
 	if c.Stream == sandbox.Stderr {
 		at = &p.at.Stderr
+	}
+	if *at < 0 { // counted from the end, which is known now
+		*at = c.Offset
 	}
 	switch skip := *at - c.Offset; {
 	case skip < 0:

@@ -92,7 +92,7 @@ func New(base string, opts *Options) *Session {
 
 // Capabilities implements sandbox.Session.
 func (s *Session) Capabilities() sandbox.Capabilities {
-	return sandbox.Capabilities{ExactBytes: true, Recorded: true, Stdin: true, Signals: true, Background: true, Attach: true}
+	return sandbox.Capabilities{ExactBytes: true, Recorded: true, Stdin: true, Signals: true, Background: true, Attach: true, Terminals: true}
 }
 
 // Close waits for what goes on behind, which is the stop of a command whose

@@ -236,20 +236,17 @@ func testViewers(t *testing.T, s sandbox.Starter, a sandbox.Attacher) {
 		second.until(t, "third\r\n")
 	})
 	t.Run("goes on without clients", func(t *testing.T) {
-		first.write(t, "sleep 0.3; echo al''one\n")
+		first.write(t, "sleep 0.3; echo al''one; touch alone\n")
 		first.until(t, "sleep")
 		first.Close()
 		second.Close()
-		time.Sleep(600 * time.Millisecond)
+		run(t, s.(sandbox.Session), &sandbox.Command{Line: "until test -e alone; do sleep 0.05; done"})
 		third := attach(sandbox.Offsets{Stdout: -200})
 		third.until(t, "alone\r\n")
 		if bytes.Contains(third.seen, []byte("first")) {
 			t.Error("more was shown than the tail that was asked for")
 		}
-		if err := third.Process.(sandbox.Terminal).Take(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		third.write(t, "exit 3\n")
+		third.write(t, "exit 3\n") // who is gone has no keyboard
 		if _, err := io.Copy(io.Discard, reader{t.Context(), third}); err != nil {
 			t.Error(err)
 		}

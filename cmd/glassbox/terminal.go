@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+func (a *app) terminalCommand() *cobra.Command {
+	var c commandFlags
+	var attach string
+	var watch, take bool
+	cmd := &cobra.Command{
+		Use:   "terminal [flags] SANDBOX [-- PROGRAM [ARGUMENT...]]",
+		Short: "Open a terminal in a sandbox, which stays when you go, or come back to one",
+		Long: `Terminal opens a terminal in a sandbox, with a shell or a program of your own, and
+records what it shows. It goes on when you leave it, or lose the connection:
+--attach brings you back to it, shows the last of what it showed, and goes on.
+Many may be attached to a terminal; one types at a time.
+
+At the beginning of a line:  ~.  leaves   ~t  takes the keyboard   ~~  is a ~`,
+		Example: `  glassbox terminal research
+  glassbox terminal research -- top
+  glassbox terminal research --attach 01a2297b-622b-71b0-9a0c-eff735886781
+  glassbox terminal research --attach 01a2297b-622b-71b0-9a0c-eff735886781 --watch
+  glassbox history export 01a2297b-622b-71b0-9a0c-eff735886781 --format asciicast > session.cast`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if attach != "" && (len(args) > 1 || c.line != "") {
+				return usage("--attach goes on with what runs, so it takes no program")
+			}
+			if watch && attach == "" {
+				return usage("--watch needs --attach")
+			}
+			ctx := a.asActor(cmd.Context())
+			box, err := a.connect(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			s := &seat{app: a, watch: watch, take: take, stays: true}
+			p, err := a.openTerminal(ctx, box, &c, attach, args[1:])
+			if err == nil {
+				err = s.sit(ctx, p)
+			}
+			return errors.Join(err, box.Close(ctx))
+		},
+	}
+	c.addWhere(cmd)
+	a.actorFlags(cmd)
+	cmd.Flags().StringVar(&attach, "attach", "", "`id` of the terminal's operation to come back to")
+	cmd.Flags().BoolVar(&watch, "watch", false, "look on, and type nothing")
+	cmd.Flags().BoolVar(&take, "take", false, "take the keyboard from who types")
+	return cmd
+}
+
+// shownBefore is how much of what a terminal showed is shown to who comes back.
+const shownBefore = 64 << 10
+
+func (a *app) openTerminal(ctx context.Context, box *glassbox.Sandbox, c *commandFlags, attach string, args []string) (sandbox.Process, error) {
+	if attach != "" {
+		return box.Attach(ctx, attach, glassbox.Offsets{Stdout: -shownBefore})
+	}
+	command, err := c.terminal(a, args)
+	if err != nil {
+		return nil, err
+	}
+	command.StdinPipe, command.Detached = true, true
+	return box.Start(ctx, "", command)
+}
+
+// sitIn runs a command on a terminal that ends when the person goes.
+func (a *app) sitIn(ctx context.Context, box *glassbox.Sandbox, command *glassbox.Command, input bool) error {
+	command.StdinPipe = input
+	p, err := box.Start(ctx, "", command)
+	if err != nil {
+		return err
+	}
+	s := &seat{app: a, watch: !input}
+	return s.sit(ctx, p)
+}
+
+// terminal is command for one that runs on a terminal of this one's size.
+func (f *commandFlags) terminal(a *app, args []string) (*glassbox.Command, error) {
+	env, err := parseEnv(f.env)
+	if err != nil {
+		return nil, err
+	}
+	if name := os.Getenv("TERM"); name != "" && env["TERM"] == "" {
+		env["TERM"] = name
+	}
+	cmd := &glassbox.Command{Line: f.line, Args: args, Env: env, Dir: f.dir, Timeout: f.timeout, Terminal: a.terminalSize()}
+	return cmd, cmd.Validate()
+}
+
+// terminalSize is the size of this terminal, or the usual one.
+func (a *app) terminalSize() *glassbox.TerminalSize {
+	size := &glassbox.TerminalSize{Columns: 80, Rows: 24}
+	if f, ok := a.out.(*os.File); ok {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {
+			size.Columns, size.Rows = uint16(min(columns, 10_000)), uint16(min(rows, 10_000))
+		}
+	}
+	return size
+}
+
+// seat is a person at a terminal of a sandbox.
+type seat struct {
+	app   *app
+	watch bool // types nothing
+	take  bool // takes the keyboard first
+	stays bool // the terminal goes on when the person leaves
+
+	told sync.Once
+	left chan struct{} // closed when the person leaves
+}
+
+// sit connects this terminal with that of the sandbox, until that one ends or
+// the person leaves.
+func (s *seat) sit(ctx context.Context, p sandbox.Process) error {
+	defer p.Close()
+	t, ok := p.(sandbox.Terminal)
+	if !ok {
+		return &sandbox.Error{Op: "open terminal", Code: sandbox.CodeUnsupported}
+	}
+	restore, err := s.raw()
+	if err != nil {
+		return err
+	}
+	defer restore()
+	s.left = make(chan struct{})
+	if s.take {
+		if err := t.Take(ctx); err != nil {
+			return err
+		}
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	var behind sync.WaitGroup
+	if !s.watch {
+		go s.listen(t) // a read of a terminal cannot be ended
+		behind.Go(func() { s.follow(watching, t) })
+	}
+	go func() {
+		select {
+		case <-s.left:
+			stop()
+		case <-watching.Done():
+		}
+	}()
+	err = s.show(watching, p)
+	left := watching.Err() != nil && ctx.Err() == nil
+	stop()
+	behind.Wait()
+	restore()
+	switch {
+	case left && s.stays:
+		s.app.say("the terminal goes on; come back with glassbox terminal SANDBOX --attach %s", p.ID())
+		return nil
+	case left:
+		return errors.Join(exitCode(130), p.Stop(ctx))
+	case ctx.Err() != nil:
+		return exitCode(130)
+	case err != nil:
+		return err
+	}
+	res, err := p.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	return s.app.endOf(res)
+}
+
+// raw hands every key to the terminal of the sandbox.
+func (s *seat) raw() (restore func(), err error) {
+	f, ok := s.app.in.(*os.File)
+	if !ok || s.watch || !term.IsTerminal(int(f.Fd())) {
+		return func() {}, nil
+	}
+	before, err := term.MakeRaw(int(f.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() { _ = term.Restore(int(f.Fd()), before) }), nil
+}
+
+// show passes on what the terminal shows.
+func (s *seat) show(ctx context.Context, p sandbox.Process) error {
+	for {
+		c, err := p.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := s.app.out.Write(c.Data); err != nil {
+			return err
+		}
+	}
+}
+
+// follow gives the terminal the size of this one, as it changes.
+func (s *seat) follow(ctx context.Context, t sandbox.Terminal) {
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGWINCH)
+	defer signal.Stop(changed)
+	if f, ok := s.app.out.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return
+	}
+	for {
+		_ = t.Resize(ctx, *s.app.terminalSize()) // whoever has the keyboard has the say
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// listen sends keys, and reads what is meant for us.
+func (s *seat) listen(t sandbox.Terminal) {
+	keys := &escapes{fresh: true}
+	buf := make([]byte, 4<<10)
+	for {
+		n, err := s.app.in.Read(buf)
+		text, asked := keys.read(buf[:n])
+		if len(text) > 0 {
+			s.send(t, text)
+		}
+		switch {
+		case asked == 't':
+			if err := t.Take(context.Background()); err != nil {
+				s.say("the keyboard cannot be taken: " + err.Error())
+			}
+		case asked == '.', err != nil && s.stays:
+			close(s.left)
+			return
+		case err != nil:
+			_ = t.Stdin().Close() // it may have ended
+			return
+		}
+	}
+}
+
+func (s *seat) send(t sandbox.Terminal, text []byte) {
+	_, err := t.Stdin().Write(text)
+	if errors.Is(err, sandbox.ErrConflict) {
+		s.told.Do(func() { s.say("another types; ~t at the beginning of a line takes the keyboard") })
+	}
+}
+
+// say tells something in between what the terminal shows.
+func (s *seat) say(text string) {
+	_, _ = io.WriteString(s.app.err, "\r\nglassbox: "+plain(text)+"\r\n")
+}
+
+// escapes finds what is typed for us: ~ and a letter at the beginning of a line.
+type escapes struct {
+	fresh  bool // at the beginning of a line
+	marked bool // a ~ was typed there
+}
+
+// read takes what was typed, up to and with the first thing that is for us, and
+// returns what is for the terminal.
+func (e *escapes) read(typed []byte) (text []byte, asked byte) {
+	for _, key := range typed {
+		switch {
+		case e.marked && (key == '.' || key == 't'):
+			e.marked, e.fresh = false, true
+			asked = key
+			continue
+		case e.marked:
+			e.marked = false
+			if key != '~' {
+				text = append(text, '~')
+			}
+		case e.fresh && key == '~':
+			e.marked = true
+			continue
+		}
+		text = append(text, key)
+		e.fresh = key == '\r' || key == '\n'
+	}
+	return text, asked
+}
