@@ -30,6 +30,12 @@ type Described interface {
 	Info() *FileInfo
 }
 
+// Ranged is what Session.Read returns where the session knows which bytes of
+// the file are to come.
+type Ranged interface {
+	Range() (offset, length int64)
+}
+
 // ReadOptions bound a read, by bytes or by lines.
 type ReadOptions struct {
 	ID     string // of the operation; empty: a new one
@@ -178,6 +184,14 @@ type Match struct {
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
 }
+
+// The records of the global header with which a downloaded tar ends where
+// something was left out: how many things, and the names of the first hundred,
+// one a line. Sockets, FIFOs and devices are left out, and what may not be read.
+const (
+	TarSkipped      = "GLASSBOX.skipped"
+	TarSkippedNames = "GLASSBOX.skipped_names"
+)
 
 // Archiver is a session that takes whole trees in and out, as tar streams.
 type Archiver interface {

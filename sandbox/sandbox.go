@@ -101,4 +101,5 @@ type Capabilities struct {
 	Signals    bool `json:"signals"`     // commands can be sent signals
 	Background bool `json:"background"`  // commands can outlive the call
 	Attach     bool `json:"attach"`      // a running command's stream can be resumed
+	Files      bool `json:"files"`       // all of the interface Files
 }

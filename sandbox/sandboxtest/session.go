@@ -32,6 +32,10 @@ func TestSession(t *testing.T, open Open) {
 	t.Run("Streams", func(t *testing.T) { testStreams(t, open) })
 	t.Run("Stop", func(t *testing.T) { testStop(t, open) })
 	t.Run("Files", func(t *testing.T) { testFiles(t, open) })
+	t.Run("FileRanges", func(t *testing.T) { testLines(t, open(t)) })
+	t.Run("FileDiff", func(t *testing.T) { testDiff(t, open(t)) })
+	t.Run("FileAppend", func(t *testing.T) { testAppend(t, open(t)) })
+	t.Run("FileEdit", func(t *testing.T) { testEdit(t, open(t)) })
 	t.Run("Invalid", func(t *testing.T) { testInvalid(t, open) })
 }
 
