@@ -40,6 +40,8 @@ func TestSession(t *testing.T, open Open) {
 	t.Run("FileGlob", func(t *testing.T) { testGlob(t, open(t)) })
 	t.Run("FileCircles", func(t *testing.T) { testCircles(t, open(t)) })
 	t.Run("FileGrep", func(t *testing.T) { testGrep(t, open(t)) })
+	t.Run("FileDownload", func(t *testing.T) { testDownload(t, open(t)) })
+	t.Run("FileUpload", func(t *testing.T) { testUpload(t, open(t)) })
 	t.Run("Invalid", func(t *testing.T) { testInvalid(t, open) })
 }
 
