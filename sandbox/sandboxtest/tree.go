@@ -127,7 +127,7 @@ func testSetMode(t *testing.T, s sandbox.Session, f sandbox.Files) {
 		write(t, s, "ch/sub/g", nil)
 		write(t, s, "outside", nil)
 		run(t, s, &sandbox.Command{Line: "chmod 644 outside; ln -s ../outside ch/link; ln -s .. ch/up; mkfifo ch/p"})
-		info, err := f.SetMode(t.Context(), "ch/f", &sandbox.ModeOptions{Mode: mode(0o4750 &^ 0o4000 | fs.ModeSetuid)})
+		info, err := f.SetMode(t.Context(), "ch/f", &sandbox.ModeOptions{Mode: mode(0o4750&^0o4000 | fs.ModeSetuid)})
 		if err != nil || info.Mode != 0o750|fs.ModeSetuid {
 			t.Errorf("got %+v, %v", info, err)
 		}
