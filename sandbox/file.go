@@ -46,6 +46,19 @@ type ReadOptions struct {
 	Line, Lines int64
 }
 
+// Validate refuses bounds that contradict each other.
+func (o *ReadOptions) Validate() error {
+	switch {
+	case o.Offset < 0 || o.Length < 0:
+		return Invalid("range", "offset and length must not be negative")
+	case o.Line < 0 || o.Lines < 0:
+		return Invalid("range", "line and lines must not be negative; lines are counted from 1")
+	case (o.Offset != 0 || o.Length != 0) && (o.Line != 0 || o.Lines != 0):
+		return Invalid("range", "is given in bytes or in lines, not in both")
+	}
+	return nil
+}
+
 // WriteOptions say how a file is written.
 type WriteOptions struct {
 	ID string // of the operation; empty: a new one

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +26,7 @@ const editTries = 10
 // that was read, or nothing is.
 func (s *Session) Edit(ctx context.Context, name string, edit *sandbox.Edit) (*sandbox.Edited, error) {
 	const op = "edit file"
-	if err := checkEdit(edit); err != nil {
+	if err := edit.Validate(); err != nil {
 		return nil, err
 	}
 	p, err := s.locate(op, name, false)
@@ -42,24 +41,6 @@ func (s *Session) Edit(ctx context.Context, name string, edit *sandbox.Edit) (*s
 			return done, err
 		}
 	}
-}
-
-func checkEdit(edit *sandbox.Edit) error {
-	switch {
-	case edit.Old == "":
-		return sandbox.Invalid("old", "must not be empty; write makes a new file, and append adds to its end")
-	case edit.Old == edit.New:
-		return sandbox.Invalid("new", "is the same as old, so nothing would change")
-	case !utf8.ValidString(edit.Old):
-		return sandbox.Invalid("old", "must be UTF-8")
-	case !utf8.ValidString(edit.New):
-		return sandbox.Invalid("new", "must be UTF-8")
-	case edit.MaxBytes < 0:
-		return sandbox.Invalid("max_bytes", "must not be negative")
-	case edit.IfHash == sandbox.Absent:
-		return sandbox.Invalid("if_hash", "must be the hash of a file: one that is absent cannot be edited")
-	}
-	return nil
 }
 
 func (s *Session) editOnce(ctx context.Context, p *place, edit *sandbox.Edit) (*sandbox.Edited, error) {

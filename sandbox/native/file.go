@@ -24,7 +24,7 @@ func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptio
 	if opts == nil {
 		opts = &sandbox.ReadOptions{}
 	}
-	if err := checkRange(opts); err != nil {
+	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
 	full, err := s.resolve(name)

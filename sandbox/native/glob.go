@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,12 +12,9 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// Bounds of the answers of Glob and Grep. An answer has to fit into the memory
-// of whoever asked, in JSON.
+// An answer of Glob or Grep has to fit into the memory of whoever asked, in
+// JSON.
 const (
-	defaultGlob = 10_000
-	defaultGrep = 1000
-	maxFound    = 100_000
 	maxAnswer   = 20 << 20
 	entryWeight = 200 // what an entry weighs beside its text
 )
@@ -24,10 +22,10 @@ const (
 // Glob implements sandbox.Searcher.
 func (s *Session) Glob(ctx context.Context, query *sandbox.GlobQuery) (*sandbox.GlobResult, error) {
 	const op = "find files"
-	limit, err := limitOf(query.Limit, defaultGlob)
-	if err != nil {
+	if err := query.Validate(); err != nil {
 		return nil, err
 	}
+	limit := cmp.Or(query.Limit, sandbox.DefaultGlobLimit)
 	p, err := newPattern("pattern", query.Pattern, query.Hidden)
 	if err != nil {
 		return nil, err
@@ -81,16 +79,6 @@ func orWorkdir(name string) string {
 		return "."
 	}
 	return name
-}
-
-func limitOf(given, fallback int) (int, error) {
-	switch {
-	case given < 0 || given > maxFound:
-		return 0, sandbox.Invalid("limit", "must be from 1 to 100000, or 0 for the default")
-	case given == 0:
-		return fallback, nil
-	}
-	return given, nil
 }
 
 // weigh is about how long a text is in JSON, where some bytes become six.

@@ -3,6 +3,7 @@ package native
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -13,12 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/glassboxhq/glassbox/sandbox"
-)
-
-// Bounds of a search.
-const (
-	maxGrepPattern = 64 << 10
-	maxContext     = 100
 )
 
 // Grep implements sandbox.Searcher.
@@ -75,24 +70,11 @@ type search struct {
 
 func newSearch(ctx context.Context, query *sandbox.GrepQuery) (*search, error) {
 	g := &search{ctx: ctx, query: query, res: &sandbox.GrepResult{Matches: []*sandbox.Match{}}, lines: newLineReader()}
-	var err error
-	switch {
-	case query.Pattern == "":
-		return nil, sandbox.Invalid("pattern", "must not be empty")
-	case len(query.Pattern) > maxGrepPattern:
-		return nil, sandbox.Invalid("pattern", "must not be longer than 64 KiB")
-	case !query.Regexp && strings.ContainsAny(query.Pattern, "\n\x00"):
-		return nil, sandbox.Invalid("pattern", "must not contain a line end or a NUL byte: a match lies in one line of a text")
-	case query.Before < 0 || query.Before > maxContext:
-		return nil, sandbox.Invalid("before", "must be from 0 to 100")
-	case query.After < 0 || query.After > maxContext:
-		return nil, sandbox.Invalid("after", "must be from 0 to 100")
-	case query.FileLimit < 0:
-		return nil, sandbox.Invalid("file_limit", "must not be negative")
-	}
-	if g.limit, err = limitOf(query.Limit, defaultGrep); err != nil {
+	err := query.Validate()
+	if err != nil {
 		return nil, err
 	}
+	g.limit = cmp.Or(query.Limit, sandbox.DefaultGrepLimit)
 	if g.find, err = finder(query); err != nil {
 		return nil, err
 	}

@@ -12,19 +12,6 @@ import (
 // extent is a part of a file, in bytes.
 type extent struct{ offset, length int64 }
 
-// checkRange refuses bounds that contradict each other.
-func checkRange(opts *sandbox.ReadOptions) error {
-	switch {
-	case opts.Offset < 0 || opts.Length < 0:
-		return sandbox.Invalid("range", "offset and length must not be negative")
-	case opts.Line < 0 || opts.Lines < 0:
-		return sandbox.Invalid("range", "line and lines must not be negative; lines are counted from 1")
-	case (opts.Offset != 0 || opts.Length != 0) && (opts.Line != 0 || opts.Lines != 0):
-		return sandbox.Invalid("range", "is given in bytes or in lines, not in both")
-	}
-	return nil
-}
-
 // rangeOf finds which bytes of a file of this size are asked for.
 func rangeOf(ctx context.Context, f io.Reader, size int64, opts *sandbox.ReadOptions) (extent, error) {
 	if opts.Line <= 1 && opts.Lines == 0 {

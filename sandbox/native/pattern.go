@@ -10,11 +10,8 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// Bounds of a pattern. Braces multiply: {a,b}{c,d} is four patterns.
-const (
-	maxPattern      = 4096
-	maxAlternatives = 256
-)
+// maxAlternatives bounds a pattern. Braces multiply: {a,b}{c,d} is four.
+const maxAlternatives = 256
 
 // pattern is what a path below a root is matched against, part by part, so
 // that a walk knows which directories it need not enter.
@@ -28,16 +25,10 @@ type pattern struct {
 type state struct{ line, part int }
 
 func newPattern(field, text string, hidden bool) (*pattern, error) {
-	switch {
-	case text == "":
-		return nil, sandbox.Invalid(field, "must not be empty")
-	case len(text) > maxPattern:
-		return nil, sandbox.Invalid(field, fmt.Sprintf("must not be longer than %d bytes", maxPattern))
-	case strings.ContainsRune(text, 0):
-		return nil, sandbox.Invalid(field, "must not contain NUL bytes")
-	case strings.HasPrefix(text, "/"):
-		return nil, sandbox.Invalid(field, "is matched below path, so it must not begin with /; give the directory as path")
-	case !doublestar.ValidatePattern(text):
+	if err := sandbox.CheckPattern(field, text); err != nil {
+		return nil, err
+	}
+	if !doublestar.ValidatePattern(text) {
 		return nil, sandbox.Invalid(field, "is not a pattern: a [, { or \\ is not closed")
 	}
 	p := &pattern{hidden: hidden}
