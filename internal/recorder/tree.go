@@ -130,7 +130,11 @@ func (s *Server) downloadTree(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
 	w.WriteHeader(http.StatusOK)
-	if _, err := io.Copy(w, ahead); err != nil {
+	n, err := io.Copy(w, ahead)
+	if err == nil {
+		_, err = w.Write(wire.TreeEnd(n))
+	}
+	if err != nil {
 		panic(http.ErrAbortHandler) // a clean end would look like the whole tree
 	}
 	return nil

@@ -134,6 +134,18 @@ func ReadFile(h http.Header) *sandbox.FileInfo {
 	return f.Info()
 }
 
+// TreeEndBytes is how long the end of a tree is.
+const TreeEndBytes = 512
+
+// TreeEnd is what follows a tar of so many bytes, so that who reads it knows
+// that it is whole. A program that unpacks the tar does not look beyond its
+// end, so it needs not know of this.
+func TreeEnd(n int64) []byte {
+	end := make([]byte, TreeEndBytes)
+	copy(end, "glassbox: end of a tree of "+strconv.FormatInt(n, 10)+" bytes\n")
+	return end
+}
+
 // UploadFault is what an upload that failed answers beside the error.
 type UploadFault struct {
 	Uploaded *sandbox.Uploaded `json:"uploaded,omitempty"`

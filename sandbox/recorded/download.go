@@ -1,8 +1,11 @@
 package recorded
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -29,42 +32,46 @@ func (s *Session) Download(ctx context.Context, name string, opts *sandbox.Downl
 	if err != nil {
 		return nil, err
 	}
+	t.ahead = bufio.NewReaderSize(t.body, 256<<10)
 	return t, nil
 }
 
 // tree is a tar as it comes. A proxy on the way may end an answer properly
-// that broke off behind it, so its end mark is looked for.
+// that broke off behind it, so its end is held back and looked at.
 type tree struct {
 	s     *Session
 	body  io.ReadCloser
-	zeros int // at the end of what came
+	ahead *bufio.Reader
+	n     int64 // bytes of the tar
 }
-
-// tarEnd is how many zero bytes end a tar.
-const tarEnd = 1024
 
 // Read implements io.Reader.
 func (t *tree) Read(p []byte) (int, error) {
-	n, err := t.body.Read(p)
-	i := n
-	for i > 0 && p[i-1] == 0 && n-i < tarEnd {
-		i--
+	if len(p) == 0 {
+		return 0, nil
 	}
-	if i > 0 && n-i < tarEnd {
-		t.zeros = 0
+	if _, err := t.ahead.Peek(wire.TreeEndBytes + 1); err != nil {
+		return 0, t.end(err)
 	}
-	t.zeros = min(t.zeros+n-i, tarEnd)
-	if err == nil || errors.Is(err, io.EOF) && t.zeros == tarEnd {
-		return n, err
+	n, err := t.ahead.Read(p[:min(len(p), t.ahead.Buffered()-wire.TreeEndBytes)])
+	t.n += int64(n)
+	return n, err
+}
+
+// end tells a tar that is whole from one that was cut.
+func (t *tree) end(err error) error {
+	last, _ := t.ahead.Peek(wire.TreeEndBytes) // err has told
+	if errors.Is(err, io.EOF) && bytes.Equal(last, wire.TreeEnd(t.n)) {
+		return io.EOF
 	}
 	cut := &sandbox.Error{
 		Op: "download", Code: sandbox.CodeInterrupted, Sandbox: t.s.opts.Sandbox,
-		Message: "the tar ended before its end; the history tells why, if the recorder knows",
+		Message: fmt.Sprintf("the tar ended after %d bytes, before its end; the operation in the history tells why, if the recorder knows", t.n),
 	}
 	if !errors.Is(err, io.EOF) {
 		cut.Err = err
 	}
-	return n, cut
+	return cut
 }
 
 // Close implements io.Closer.
