@@ -46,13 +46,10 @@ func (s *Session) Upload(ctx context.Context, name string, content io.Reader, op
 	if err := u.enter(u.root, ""); err != nil {
 		return nil, fault(op, err)
 	}
-	ends := &ending{r: reading(ctx, content)}
-	err = u.unpack(tar.NewReader(ends))
+	from := &counter{r: reading(ctx, content)}
+	err = u.unpack(from)
 	if err == nil {
-		_, err = io.Copy(io.Discard, io.LimitReader(ends, maxPadding)) // lets the sender end
-	}
-	if err == nil && ends.zeros < tarBlock {
-		err = bad("", "ends before its end mark: it was cut")
+		_, err = io.Copy(io.Discard, io.LimitReader(from, maxPadding)) // lets the sender end
 	}
 	return u.done, fault2(op, errors.Join(err, u.modes()))
 }
@@ -70,23 +67,15 @@ const (
 	maxPadding = 1 << 20
 )
 
-// ending counts the zeros at the end of what has been read: a tar ends with
-// blocks of them, and one that was cut between two files does not.
-type ending struct {
-	r     io.Reader
-	zeros int
+// counter counts what is read.
+type counter struct {
+	r io.Reader
+	n int64
 }
 
-func (e *ending) Read(b []byte) (int, error) {
-	n, err := e.r.Read(b)
-	i := n
-	for i > 0 && b[i-1] == 0 {
-		i--
-	}
-	if i > 0 {
-		e.zeros = 0
-	}
-	e.zeros = min(e.zeros+n-i, tarBlock)
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
 	return n, err
 }
 
@@ -153,10 +142,15 @@ func bad(name, why string) error {
 	return e
 }
 
-func (u *unpacker) unpack(r *tar.Reader) error {
+func (u *unpacker) unpack(from *counter) error {
+	r := tar.NewReader(from)
 	for {
+		before := from.n
 		h, err := r.Next()
 		switch {
+		case errors.Is(err, io.EOF) && from.n-before < tarBlock:
+			// A tar ends with blocks of zeros, and one that was cut does not.
+			return bad("", "ends before its end mark: it was cut")
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, tar.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, tar.ErrFieldTooLong):

@@ -297,6 +297,7 @@ func testUploadLimits(t *testing.T, s sandbox.Session, f sandbox.Files) {
 		{"just so many", three, sandbox.UploadOptions{MaxFiles: 3, MaxBytes: 12}, "", 3},
 		{"cut in a file", three[:512+2], sandbox.UploadOptions{}, sandbox.CodeArchive, 0},
 		{"cut between files", three[:2048], sandbox.UploadOptions{}, sandbox.CodeArchive, 2},
+		{"cut behind zeros", tarOf(t, entry{name: "1", text: strings.Repeat("\x00", 2000)})[:512+2048], sandbox.UploadOptions{}, sandbox.CodeArchive, 1},
 		{"nothing", nil, sandbox.UploadOptions{}, sandbox.CodeArchive, 0},
 		{"no tar", bytes.Repeat([]byte("no tar "), 1000), sandbox.UploadOptions{}, sandbox.CodeArchive, 0},
 		{"empty tar", make([]byte, 1024), sandbox.UploadOptions{}, "", 0},
