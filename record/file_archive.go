@@ -20,19 +20,19 @@ func (s *Session) Download(ctx context.Context, name string, opts *sandbox.Downl
 	if opts == nil {
 		opts = &sandbox.DownloadOptions{}
 	}
-	a, earlier, leave, err := s.enact(ctx, &asked{op: op, kind: history.FileDownload, id: opts.ID, path: name})
+	b, err := s.enact(ctx, &asked{op: op, kind: history.FileDownload, id: opts.ID, path: name})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer b.leave()
 	tar, err := inner.Download(ctx, name, opts)
-	if earlier != nil {
+	if b.earlier != nil {
 		return tar, err
 	}
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, b.fail(ctx, err)
 	}
-	return &reader{ctx: ctx, act: a, inner: tar}, nil
+	return &reader{ctx: ctx, act: b.act, inner: tar}, nil
 }
 
 // Upload implements sandbox.Archiver. What was unpacked before a fault is
@@ -47,13 +47,13 @@ func (s *Session) Upload(ctx context.Context, name string, tar io.Reader, opts *
 		opts = &sandbox.UploadOptions{}
 	}
 	fields := map[string]any{"max_files": opts.MaxFiles, "max_bytes": opts.MaxBytes}
-	a, earlier, leave, err := s.enact(ctx, &asked{op: op, kind: history.FileUpload, id: opts.ID, path: name, fields: fields})
+	b, err := s.enact(ctx, &asked{op: op, kind: history.FileUpload, id: opts.ID, path: name, fields: fields})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	if earlier != nil {
-		return uploadedBefore(earlier)
+	defer b.leave()
+	if b.earlier != nil {
+		return uploadedBefore(b.earlier)
 	}
 	from := &source{Reader: tar}
 	done, err := inner.Upload(ctx, name, from, opts)
@@ -61,10 +61,10 @@ func (s *Session) Upload(ctx context.Context, name string, tar io.Reader, opts *
 		done = &sandbox.Uploaded{}
 	}
 	result := map[string]any{
-		"path": a.file.Path, "uploaded_files": done.Files, "directories": done.Directories, "links": done.Links, "size": done.Bytes,
+		"path": b.file.Path, "uploaded_files": done.Files, "directories": done.Directories, "links": done.Links, "size": done.Bytes,
 	}
 	if err == nil {
-		a.succeed(ctx, result)
+		b.succeed(ctx, result)
 		return done, nil
 	}
 	if from.err != nil {
@@ -74,8 +74,8 @@ func (s *Session) Upload(ctx context.Context, name string, tar io.Reader, opts *
 		}
 	}
 	result["error"] = map[string]any{"code": sandbox.CodeOf(err), "message": err.Error()}
-	a.finish(ctx, &history.End{
-		Status: statusOf(err), Result: history.Encode(result), File: a.file,
+	b.finish(ctx, &history.End{
+		Status: statusOf(err), Result: history.Encode(result), File: b.file,
 		OutputComplete: true, Recording: sandbox.RecordedWhole,
 	})
 	return done, err

@@ -25,25 +25,31 @@ type asked struct {
 	fields map[string]any
 }
 
-// enact begins an operation. What it returns ends it with the session's work;
-// earlier is an operation that had this id before.
-func (s *Session) enact(ctx context.Context, q *asked) (a *act, earlier *history.Operation, leave func(), err error) {
-	leave, err = s.enter(q.op)
+// begun is an act on a file under way.
+type begun struct {
+	*act
+	earlier *history.Operation // that had this id before; then there is no act
+	leave   func()
+}
+
+// enact begins an act.
+func (s *Session) enact(ctx context.Context, q *asked) (*begun, error) {
+	leave, err := s.enter(q.op)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if q.fields == nil {
 		q.fields = map[string]any{}
 	}
-	a, earlier, err = s.fileAct(ctx, q.id, q.kind, q.path, q.fields)
+	a, earlier, err := s.fileAct(ctx, q.id, q.kind, q.path, q.fields)
 	if err != nil {
 		leave()
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if a != nil && q.old != "" {
 		a.file.OldPath = sandbox.Resolve(s.workdir(), q.old)
 	}
-	return a, earlier, leave, nil
+	return &begun{a, earlier, leave}, nil
 }
 
 // Append implements sandbox.Editor.
@@ -63,20 +69,20 @@ func (s *Session) Append(ctx context.Context, name string, content io.Reader, op
 	if opts.Mode != 0 {
 		fields["mode"] = uint32(opts.Mode)
 	}
-	a, earlier, leave, err := s.enact(ctx, &asked{op: op, kind: history.FileAppend, id: opts.ID, path: name, fields: fields})
+	b, err := s.enact(ctx, &asked{op: op, kind: history.FileAppend, id: opts.ID, path: name, fields: fields})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	if earlier != nil {
-		return writtenBefore(earlier)
+	defer b.leave()
+	if b.earlier != nil {
+		return writtenBefore(b.earlier)
 	}
 	from := &source{Reader: content}
 	info, err := inner.Append(ctx, name, from, opts)
 	if err != nil {
-		return nil, a.fail(ctx, from.fault(op, err))
+		return nil, b.fail(ctx, from.fault(op, err))
 	}
-	a.wrote(ctx, info, nil)
+	b.wrote(ctx, info, nil)
 	return info, nil
 }
 
@@ -96,19 +102,19 @@ func (s *Session) Edit(ctx context.Context, name string, edit *sandbox.Edit) (*s
 	if edit.IfHash != "" {
 		fields["expected_hash"] = edit.IfHash
 	}
-	a, earlier, leave, err := s.enact(ctx, &asked{op: op, kind: history.FileEdit, id: edit.ID, path: name, fields: fields})
+	b, err := s.enact(ctx, &asked{op: op, kind: history.FileEdit, id: edit.ID, path: name, fields: fields})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	if earlier != nil {
-		return editedBefore(earlier)
+	defer b.leave()
+	if b.earlier != nil {
+		return editedBefore(b.earlier)
 	}
 	done, err := inner.Edit(ctx, name, edit)
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, b.fail(ctx, err)
 	}
-	a.wrote(ctx, &done.FileInfo, map[string]any{"is_edit": true, "replaced": done.Replaced})
+	b.wrote(ctx, &done.FileInfo, map[string]any{"is_edit": true, "replaced": done.Replaced})
 	return done, nil
 }
 

@@ -16,19 +16,19 @@ func (s *Session) Glob(ctx context.Context, query *sandbox.GlobQuery) (*sandbox.
 		return nil, unsupported(op)
 	}
 	fields := map[string]any{"pattern": query.Pattern, "hidden": query.Hidden, "limit": query.Limit}
-	a, earlier, leave, err := s.enact(ctx, &asked{op: op, kind: history.FileGlob, id: query.ID, path: orWorkdir(query.Path), fields: fields})
+	b, err := s.enact(ctx, &asked{op: op, kind: history.FileGlob, id: query.ID, path: orWorkdir(query.Path), fields: fields})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer b.leave()
 	res, err := inner.Glob(ctx, query)
-	if earlier != nil {
+	if b.earlier != nil {
 		return res, err
 	}
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, b.fail(ctx, err)
 	}
-	a.succeed(ctx, map[string]any{"path": a.file.Path, "count": len(res.Files), "truncated": res.Truncated, "skipped": res.Skipped})
+	b.succeed(ctx, map[string]any{"path": b.file.Path, "count": len(res.Files), "truncated": res.Truncated, "skipped": res.Skipped})
 	return res, nil
 }
 
@@ -46,20 +46,20 @@ func (s *Session) Grep(ctx context.Context, query *sandbox.GrepQuery) (*sandbox.
 	if query.Glob != "" {
 		fields["glob"] = query.Glob
 	}
-	a, earlier, leave, err := s.enact(ctx, &asked{op: op, kind: history.FileGrep, id: query.ID, path: orWorkdir(query.Path), fields: fields})
+	b, err := s.enact(ctx, &asked{op: op, kind: history.FileGrep, id: query.ID, path: orWorkdir(query.Path), fields: fields})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer b.leave()
 	res, err := inner.Grep(ctx, query)
-	if earlier != nil {
+	if b.earlier != nil {
 		return res, err
 	}
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, b.fail(ctx, err)
 	}
-	a.succeed(ctx, map[string]any{
-		"path": a.file.Path, "count": len(res.Matches), "files": res.Files, "binary": res.Binary,
+	b.succeed(ctx, map[string]any{
+		"path": b.file.Path, "count": len(res.Matches), "files": res.Files, "binary": res.Binary,
 		"skipped": res.Skipped, "truncated": res.Truncated,
 	})
 	return res, nil

@@ -16,16 +16,16 @@ func (s *Session) Stat(ctx context.Context, name string) (*sandbox.FileInfo, err
 	if !ok {
 		return nil, unsupported(op)
 	}
-	a, _, leave, err := s.enact(ctx, &asked{op: op, kind: history.FileStat, path: name})
+	b, err := s.enact(ctx, &asked{op: op, kind: history.FileStat, path: name})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer b.leave()
 	info, err := inner.Stat(ctx, name)
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, b.fail(ctx, err)
 	}
-	a.succeed(ctx, described(info))
+	b.succeed(ctx, described(info))
 	return info, nil
 }
 
@@ -94,19 +94,19 @@ func (s *Session) SetMode(ctx context.Context, name string, opts *sandbox.ModeOp
 
 // arrange records an act whose result is what the file has become.
 func (s *Session) arrange(ctx context.Context, q *asked, do func() (*sandbox.FileInfo, error)) (*sandbox.FileInfo, error) {
-	a, earlier, leave, err := s.enact(ctx, q)
+	b, err := s.enact(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	if earlier != nil {
-		return arrangedBefore(earlier)
+	defer b.leave()
+	if b.earlier != nil {
+		return arrangedBefore(b.earlier)
 	}
 	info, err := do()
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, b.fail(ctx, err)
 	}
-	a.succeed(ctx, described(info))
+	b.succeed(ctx, described(info))
 	return info, nil
 }
 

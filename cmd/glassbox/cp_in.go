@@ -17,18 +17,11 @@ import (
 
 // in copies into the sandbox.
 func (c *copying) in(ctx context.Context, from, to spot) error {
-	if from.path == "-" {
-		if c.tar {
-			return c.upload(ctx, to.path, c.app.in)
-		}
-		_, dir, err := c.remote(ctx, to.path)
-		if err == nil && (dir || strings.HasSuffix(to.path, "/")) {
-			err = usage("standard input has no name: give that of the file, or --tar if it is an archive")
-		}
-		if err != nil {
-			return err
-		}
-		return c.write(ctx, to.path, c.app.in, 0)
+	switch {
+	case from.path == "-" && c.tar:
+		return c.upload(ctx, to.path, c.app.in)
+	case from.path == "-":
+		return c.fromStdin(ctx, to.path)
 	}
 	info, err := os.Stat(from.path)
 	if err != nil {
@@ -52,14 +45,29 @@ func (c *copying) in(ctx context.Context, from, to spot) error {
 	case info.IsDir():
 		return c.uploadTree(ctx, from.path, target)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is neither a file nor a folder", plain(from.path))
+		return fmt.Errorf("%s is neither a file nor a folder; give its content as -", plain(from.path))
 	}
-	f, err := os.Open(from.path)
+	return c.sendFile(ctx, from.path, target, info.Mode().Perm())
+}
+
+func (c *copying) fromStdin(ctx context.Context, target string) error {
+	_, dir, err := c.remote(ctx, target)
+	if err == nil && (dir || strings.HasSuffix(target, "/")) {
+		err = usage("standard input has no name: give that of the file, or --tar if it is an archive")
+	}
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, target, c.app.in, 0)
+}
+
+func (c *copying) sendFile(ctx context.Context, name, target string, mode fs.FileMode) error {
+	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return c.write(ctx, target, f, info.Mode().Perm())
+	return c.write(ctx, target, f, mode)
 }
 
 func (c *copying) write(ctx context.Context, name string, content io.Reader, mode fs.FileMode) error {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -252,8 +253,8 @@ func (u *unpacking) hardLink(h *tar.Header, name string) error {
 // modes gives the new folders their modes, the deepest first.
 func (u *unpacking) modes() error {
 	var faults error
-	for i := len(u.made) - 1; i >= 0; i-- {
-		faults = errors.Join(faults, u.root.Chmod(u.made[i].name, u.made[i].mode))
+	for _, made := range slices.Backward(u.made) {
+		faults = errors.Join(faults, u.root.Chmod(made.name, made.mode))
 	}
 	return faults
 }

@@ -158,7 +158,9 @@ func FuzzUnpack(f *testing.F) {
 	for _, list := range [][]entry{
 		{{tar.TypeReg, "a", "x"}, {tar.TypeSymlink, "b", "a"}, {tar.TypeLink, "c", "a"}, {tar.TypeDir, "d/", ""}},
 		{{tar.TypeSymlink, "p/q/a", "../.."}, {tar.TypeSymlink, "l", "p/q/a/.."}, {tar.TypeReg, "l/beside/f", "x"}},
-		{{tar.TypeReg, "../beside/f", "x"}}, {{tar.TypeSymlink, "l", ".././../beside"}}, {{tar.TypeLink, "l", "./../beside/f"}},
+		{{tar.TypeReg, "../beside/f", "x"}},
+		{{tar.TypeSymlink, "l", ".././../beside"}},
+		{{tar.TypeLink, "l", "./../beside/f"}},
 	} {
 		f.Add(tarOf(f, list))
 	}

@@ -230,7 +230,7 @@ func (p *packer) link(info fs.FileInfo, name string) string {
 	if !ok || stat.Nlink < 2 {
 		return ""
 	}
-	id := inode{uint64(stat.Dev), stat.Ino}
+	id := inode{stat.Dev, stat.Ino}
 	if first, ok := p.links[id]; ok {
 		return first
 	}

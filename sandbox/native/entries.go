@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -156,8 +157,7 @@ func (u *unpacker) hardLink(h *tar.Header, name string) error {
 
 // modes gives the new directories their modes, the deepest first.
 func (u *unpacker) modes() error {
-	for i := len(u.made) - 1; i >= 0; i-- {
-		made := u.made[i]
+	for _, made := range slices.Backward(u.made) {
 		if err := u.find(path.Dir(made.name)); err != nil {
 			continue // it was moved away meanwhile
 		}

@@ -69,9 +69,16 @@ func FuzzUpload(f *testing.F) {
 	for _, list := range [][]entry{
 		{{tar.TypeReg, "f", ""}, {tar.TypeDir, "d/", ""}, {tar.TypeReg, "d/g", ""}},
 		{{tar.TypeSymlink, "s", "../beside"}, {tar.TypeReg, "s/f", ""}},
-		{{tar.TypeReg, "../beside/f", ""}}, {{tar.TypeReg, "/tmp/x", ""}}, {{tar.TypeReg, "a/out/f", ""}},
-		{{tar.TypeLink, "h", "../kept/f"}}, {{tar.TypeLink, "h", "k/f"}, {tar.TypeReg, "h", ""}}, {{tar.TypeSymlink, "a", "/"}},
-		{{tar.TypeChar, "c", ""}}, {{tar.TypeFifo, "p", ""}}, {{tar.TypeReg, ".", ""}}, {{tar.TypeReg, "l", ""}, {tar.TypeReg, "l/f", ""}},
+		{{tar.TypeReg, "../beside/f", ""}},
+		{{tar.TypeReg, "/tmp/x", ""}},
+		{{tar.TypeReg, "a/out/f", ""}},
+		{{tar.TypeLink, "h", "../kept/f"}},
+		{{tar.TypeLink, "h", "k/f"}, {tar.TypeReg, "h", ""}},
+		{{tar.TypeSymlink, "a", "/"}},
+		{{tar.TypeChar, "c", ""}},
+		{{tar.TypeFifo, "p", ""}},
+		{{tar.TypeReg, ".", ""}},
+		{{tar.TypeReg, "l", ""}, {tar.TypeReg, "l/f", ""}},
 	} {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)

@@ -64,7 +64,7 @@ func (s *Session) openFile(ctx context.Context, r *request) (*file, error) {
 func (s *Session) openBody(ctx context.Context, r *request) (*http.Response, io.ReadCloser, error) {
 	reading, cut := context.WithCancel(ctx)
 	limit := time.AfterFunc(s.opts.RequestTimeout, cut)
-	resp, err := s.send(reading, r) //nolint:bodyclose // the caller closes it
+	resp, err := s.send(reading, r)
 	switch {
 	case err == nil && limit.Stop():
 	case ctx.Err() == nil && reading.Err() != nil:

@@ -156,15 +156,15 @@ func (s *Session) send(ctx context.Context, r *request) (*http.Response, error) 
 	if err != nil || resp.StatusCode/100 == 2 {
 		return resp, err
 	}
-	err, _ = s.refusal(r, resp)
+	_, err = s.refusal(r, resp)
 	return nil, err
 }
 
 // refusal reads an answer that is an error, and its body.
-func (s *Session) refusal(r *request, resp *http.Response) (error, []byte) { //nolint:revive // the error is what is asked for
+func (s *Session) refusal(r *request, resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came tells enough
-	return s.fault(r.op, wire.DecodeAnswer(resp, body)), body
+	return body, s.fault(r.op, wire.DecodeAnswer(resp, body))
 }
 
 // exchange sends a request and waits for the head of its answer.
