@@ -198,7 +198,7 @@ func testUpload(t *testing.T, s sandbox.Session) {
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("got %v (-want +got):\n%s", err, diff)
 		}
-		res := run(t, s, &sandbox.Command{Line: "cd u && stat -c '%a %n' ro ro/f a && stat -c '%h %y' a | cut -c1-12 && readlink link && cat a2 x/y/z && ls -A"})
+		res := run(t, s, &sandbox.Command{Line: "cd u && stat -c '%a %n' ro ro/f a && stat -c '%h %y' a | cut -c1-12 && readlink link && cat a2 x/y/z && ls -A; chmod 755 ro"})
 		if got, want := string(res.Stdout), "555 ro\n640 ro/f\n755 a\n2 2001-02-03\n/etc/passwd\nseconddeepa\na2\nhard\nlink\nro\nx\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
