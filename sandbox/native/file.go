@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -303,21 +302,6 @@ func (s *Session) List(_ context.Context, name string) ([]*sandbox.FileInfo, err
 	}
 	slices.SortFunc(list, func(a, b *sandbox.FileInfo) int { return strings.Compare(a.Path, b.Path) })
 	return list, nil
-}
-
-func (s *Session) statAt(dir int, name, parent string) (*sandbox.FileInfo, error) {
-	info, err := os.Lstat("/proc/self/fd/" + strconv.Itoa(dir) + "/" + name)
-	if err != nil {
-		return nil, err
-	}
-	result := s.describe(path.Join(parent, name), info)
-	if info.Mode()&fs.ModeSymlink != 0 {
-		target := make([]byte, unix.PathMax)
-		if n, err := unix.Readlinkat(dir, name, target); err == nil {
-			result.Target = string(target[:n])
-		}
-	}
-	return result, nil
 }
 
 // Remove implements sandbox.Session.

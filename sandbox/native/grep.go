@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"io/fs"
 	"regexp"
 	"strings"
 
@@ -47,7 +47,7 @@ func (s *Session) Grep(ctx context.Context, query *sandbox.GrepQuery) (*sandbox.
 		if !matched || !n.mode.IsRegular() {
 			return nil
 		}
-		return g.in(op, n)
+		return g.in(n)
 	}
 	if err := w.walk(dir, "", 0); err != nil && !errors.Is(err, errStop) {
 		return nil, fault(op, err)
@@ -127,23 +127,72 @@ func (g *search) one(op, full string) error {
 	return g.file(f, full)
 }
 
-// in searches a file of a tree. One that cannot be read is counted.
-func (g *search) in(op string, n *node) error {
-	f, _, err := regularAt(op, n.fd(), &shown{n.name, n.path()}, unix.O_RDONLY|unix.O_NOFOLLOW)
-	switch {
-	case errors.Is(err, sandbox.ErrNotFound):
+// in searches a file of a tree. One that cannot be read is counted. A search
+// opens many files, so it asks the system for no more than it needs.
+func (g *search) in(n *node) error {
+	fd, err := openName(n.fd(), n.name)
+	if errors.Is(err, unix.ENOENT) {
 		return nil // removed while we looked
-	case err != nil:
+	}
+	if err != nil {
 		g.res.Skipped++
 		return nil
 	}
-	defer f.Close()
+	f := &plainFile{fd: fd}
+	defer f.close()
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		g.res.Skipped++ // it has become something else
+		return nil
+	}
+	f.size = stat.Size
 	err = g.file(f, n.path())
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
+	if errors.Is(err, errRead) {
 		g.res.Skipped++
 		return nil
 	}
 	return err
+}
+
+// errRead is the error of a file that could not be read to its end.
+var errRead = errors.New("cannot be read")
+
+// plainFile reads a regular file, up to the size that it had.
+type plainFile struct {
+	fd       int
+	at, size int64
+}
+
+func (f *plainFile) Read(p []byte) (int, error) {
+	if f.at >= f.size && f.size > 0 {
+		return 0, io.EOF
+	}
+	for {
+		n, err := unix.Read(f.fd, p)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return 0, fmt.Errorf("%w: %w", errRead, err)
+		case n == 0:
+			return 0, io.EOF
+		}
+		f.at += int64(n)
+		return n, nil
+	}
+}
+
+func (f *plainFile) close() { _ = unix.Close(f.fd) } // it was only read
+
+// openName opens a name of an open directory for reading, and no link.
+func openName(dir int, name string) (fd int, err error) {
+	for range openTries {
+		fd, err = unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	return fd, err
 }
 
 // errBinary ends the search of a file that is no text.

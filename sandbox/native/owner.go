@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io/fs"
 	"math"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,4 +119,49 @@ func (s *Session) describe(name string, info fs.FileInfo) *sandbox.FileInfo {
 		result.Owner, result.Group = s.owners.user(stat.Uid), s.owners.group(stat.Gid)
 	}
 	return result
+}
+
+// statAt describes what stands at a name of an open directory; a link is
+// described, not followed.
+func (s *Session) statAt(dir int, name, parent string) (*sandbox.FileInfo, error) {
+	var stat unix.Stat_t
+	full := path.Join(parent, name)
+	if err := unix.Fstatat(dir, name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: full, Err: err}
+	}
+	info := &sandbox.FileInfo{
+		Path: full, Size: stat.Size, Mode: modeOf(stat.Mode), Modified: time.Unix(stat.Mtim.Unix()).UTC(),
+		Owner: s.owners.user(stat.Uid), Group: s.owners.group(stat.Gid),
+	}
+	if info.Mode&fs.ModeSymlink != 0 {
+		target := make([]byte, unix.PathMax)
+		if n, err := unix.Readlinkat(dir, name, target); err == nil {
+			info.Target = string(target[:n])
+		}
+	}
+	return info, nil
+}
+
+// types are the kinds of files as the system numbers them.
+var types = map[uint32]fs.FileMode{
+	unix.S_IFREG: 0, unix.S_IFDIR: fs.ModeDir, unix.S_IFLNK: fs.ModeSymlink, unix.S_IFIFO: fs.ModeNamedPipe,
+	unix.S_IFSOCK: fs.ModeSocket, unix.S_IFBLK: fs.ModeDevice, unix.S_IFCHR: fs.ModeDevice | fs.ModeCharDevice,
+}
+
+func modeOf(bits uint32) fs.FileMode {
+	mode, ok := types[bits&unix.S_IFMT]
+	if !ok {
+		mode = fs.ModeIrregular
+	}
+	mode |= fs.FileMode(bits & 0o777)
+	if bits&unix.S_ISUID != 0 {
+		mode |= fs.ModeSetuid
+	}
+	if bits&unix.S_ISGID != 0 {
+		mode |= fs.ModeSetgid
+	}
+	if bits&unix.S_ISVTX != 0 {
+		mode |= fs.ModeSticky
+	}
+	return mode
 }
