@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -305,7 +304,7 @@ func (s *Session) List(_ context.Context, name string) ([]*sandbox.FileInfo, err
 }
 
 // Remove implements sandbox.Session.
-func (s *Session) Remove(_ context.Context, name string, opts *sandbox.RemoveOptions) error {
+func (s *Session) Remove(ctx context.Context, name string, opts *sandbox.RemoveOptions) error {
 	const op = "remove"
 	p, err := s.locate(op, name, false)
 	if err != nil {
@@ -321,7 +320,7 @@ func (s *Session) Remove(_ context.Context, name string, opts *sandbox.RemoveOpt
 	err = unix.Unlinkat(p.fd(), p.name, 0)
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) && p.isDir() {
 		if opts != nil && opts.Recursive {
-			return p.removeTree(op)
+			return p.removeTree(ctx, op)
 		}
 		err = unix.Unlinkat(p.fd(), p.name, unix.AT_REMOVEDIR)
 	}
@@ -341,17 +340,4 @@ func (p *place) isDir() bool {
 	var stat unix.Stat_t
 	err := unix.Fstatat(p.fd(), p.name, &stat, unix.AT_SYMLINK_NOFOLLOW)
 	return err == nil && stat.Mode&unix.S_IFMT == unix.S_IFDIR
-}
-
-// removeTree stays below the open directory, whatever links lie in it.
-func (p *place) removeTree(op string) error {
-	root, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(p.fd()))
-	if err != nil {
-		return fault(op, err)
-	}
-	defer root.Close()
-	if err := root.RemoveAll(p.name); err != nil {
-		return fault(op, err)
-	}
-	return nil
 }

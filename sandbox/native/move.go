@@ -94,9 +94,9 @@ func (s *Session) carry(ctx context.Context, src, dst *place, flags uint) error 
 	}
 	if err != nil {
 		copied := &place{dir: dst.dir, name: temp, path: dst.path}
-		return fault(op, errors.Join(err, copied.removeTree(op)))
+		return fault(op, errors.Join(err, copied.removeTree(context.WithoutCancel(ctx), op)))
 	}
-	return src.removeTree(op)
+	return src.removeTree(context.WithoutCancel(ctx), op) // the copy is in place
 }
 
 // spot is a name in an open directory.
