@@ -51,6 +51,45 @@ type WriteOptions = sandbox.WriteOptions
 // RemoveOptions say how far a removal goes.
 type RemoveOptions = sandbox.RemoveOptions
 
+// Edit asks for text to be replaced.
+type Edit = sandbox.Edit
+
+// Edited is what an edit did.
+type Edited = sandbox.Edited
+
+// MakeDirOptions say how a directory is made.
+type MakeDirOptions = sandbox.MakeDirOptions
+
+// MoveOptions say how a file is moved.
+type MoveOptions = sandbox.MoveOptions
+
+// ModeOptions say what of a file is changed.
+type ModeOptions = sandbox.ModeOptions
+
+// GlobQuery asks for files by name.
+type GlobQuery = sandbox.GlobQuery
+
+// GlobResult holds what was found, by path.
+type GlobResult = sandbox.GlobResult
+
+// GrepQuery asks for lines by their content.
+type GrepQuery = sandbox.GrepQuery
+
+// GrepResult holds the matching lines, by path and line.
+type GrepResult = sandbox.GrepResult
+
+// Match is a line that matched.
+type Match = sandbox.Match
+
+// DownloadOptions say what a tree is taken out with.
+type DownloadOptions = sandbox.DownloadOptions
+
+// UploadOptions bound what an upload may bring.
+type UploadOptions = sandbox.UploadOptions
+
+// Uploaded is what an upload left.
+type Uploaded = sandbox.Uploaded
+
 // Error is the type of every error.
 type Error = sandbox.Error
 

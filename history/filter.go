@@ -45,7 +45,12 @@ func (op *Operation) below(dir string) bool {
 		return false
 	}
 	dir = strings.TrimSuffix(dir, "/")
-	return op.File.Path == dir || strings.HasPrefix(op.File.Path, dir+"/")
+	for _, name := range []string{op.File.Path, op.File.OldPath} {
+		if name == dir || strings.HasPrefix(name, dir+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 func (op *Operation) exited(code int) bool {

@@ -92,6 +92,8 @@ type File struct {
 	BeforeSize *int64 `json:"before_size,omitempty"`
 	AfterSize  *int64 `json:"after_size,omitempty"`
 	Diff       string `json:"diff,omitempty"` // unified, of text
+	// DiffTruncated: the diff is cut, or was too large to be made.
+	DiffTruncated bool `json:"diff_truncated,omitempty"`
 }
 
 // End is how an operation ended.

@@ -18,7 +18,7 @@ func TestMatch(t *testing.T) {
 		Type: history.CommandExecute, Status: sandbox.Unsuccessful, Source: "sdk", StartedAt: at,
 		Actor:   history.Actor{Type: "agent", ID: "a", Thread: "t", Run: "r", Correlation: "c"},
 		Request: []byte(`{"command":"Make"}`), Result: []byte(`{"exit_code":9}`),
-		Command: &history.Command{ExitCode: &nine}, File: &history.File{Path: "/w/dir/f"},
+		Command: &history.Command{ExitCode: &nine}, File: &history.File{Path: "/w/dir/f", OldPath: "/w/former/f"},
 	}
 	for _, tt := range []struct {
 		name   string
@@ -36,6 +36,7 @@ func TestMatch(t *testing.T) {
 		{"until is not", history.Filter{Until: at}, false},
 		{"path", history.Filter{Path: "/w/dir/f"}, true},
 		{"folder", history.Filter{Path: "/w/dir/"}, true},
+		{"former folder", history.Filter{Path: "/w/former"}, true},
 		{"beginning of a name", history.Filter{Path: "/w/di"}, false},
 		{"exit code", history.Filter{ExitCode: &nine}, true},
 		{"other exit code", history.Filter{ExitCode: &zero}, false},

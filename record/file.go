@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"maps"
 	"strings"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -17,8 +18,8 @@ import (
 
 // fileAct begins an operation on a file.
 func (s *Session) fileAct(ctx context.Context, opID, opType, name string, fields map[string]any) (*act, *history.Operation, error) {
-	if strings.ContainsRune(name, 0) || name == "" {
-		return nil, nil, sandbox.Invalid("path", "must not be empty or contain NUL bytes")
+	if err := checkPath("path", name); err != nil {
+		return nil, nil, err
 	}
 	full := sandbox.Resolve(s.workdir(), name)
 	fields["path"] = full
@@ -27,6 +28,13 @@ func (s *Session) fileAct(ctx context.Context, opID, opType, name string, fields
 		File: &history.File{Path: full, Change: strings.TrimPrefix(opType, "file.")},
 	}
 	return s.begin(ctx, op)
+}
+
+func checkPath(field, name string) error {
+	if strings.ContainsRune(name, 0) || name == "" {
+		return sandbox.Invalid(field, "must not be empty or contain NUL bytes")
+	}
+	return nil
 }
 
 func (a *act) succeed(ctx context.Context, fields map[string]any) {
@@ -46,6 +54,9 @@ func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptio
 	if opts.Offset != 0 || opts.Length != 0 {
 		fields["offset"], fields["length"] = opts.Offset, opts.Length
 	}
+	if opts.Line != 0 || opts.Lines != 0 {
+		fields["line"], fields["lines"] = opts.Line, opts.Lines
+	}
 	leave, err := s.enter("read file")
 	if err != nil {
 		return nil, err
@@ -62,7 +73,7 @@ func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptio
 	if err != nil {
 		return nil, a.fail(ctx, err)
 	}
-	return &reader{ctx: ctx, act: a, inner: inner, sum: sha256.New()}, nil
+	return &reader{ctx: ctx, act: a, inner: inner, sum: sha256.New(), part: rangeOf(inner)}, nil
 }
 
 // reader counts and hashes what is read.
@@ -70,7 +81,8 @@ type reader struct {
 	ctx   context.Context //nolint:containedctx // the operation's, whose end is recorded at Close
 	act   *act
 	inner io.ReadCloser
-	sum   hash.Hash
+	sum   hash.Hash // nil: what is read is not the content of a file
+	part  part
 	n     int64
 	whole bool
 	err   error
@@ -85,10 +97,26 @@ func (r *reader) Info() *sandbox.FileInfo {
 	return nil
 }
 
+// part is which bytes of a file are read.
+type part struct{ offset, length int64 }
+
+func rangeOf(f any) part {
+	var p part
+	if r, ok := f.(sandbox.Ranged); ok {
+		p.offset, p.length = r.Range()
+	}
+	return p
+}
+
+// Range implements sandbox.Ranged.
+func (r *reader) Range() (offset, length int64) { return r.part.offset, r.part.length }
+
 func (r *reader) Read(b []byte) (int, error) {
 	n, err := r.inner.Read(b)
 	r.n += int64(n)
-	r.sum.Write(b[:n])
+	if r.sum != nil {
+		r.sum.Write(b[:n])
+	}
 	switch err {
 	case nil:
 	case io.EOF:
@@ -110,7 +138,7 @@ func (r *reader) Close() error {
 		return err
 	}
 	fields := map[string]any{"path": r.act.file.Path, "size": r.n, "complete": r.whole}
-	if r.whole {
+	if r.whole && r.sum != nil {
 		fields["content_hash"] = hex.EncodeToString(r.sum.Sum(nil))
 	}
 	r.act.succeed(r.ctx, fields)
@@ -143,27 +171,32 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 	}
 	from := &source{Reader: content}
 	info, err := s.inner.Write(ctx, name, from, opts)
-	if err != nil && from.err != nil {
-		err = &sandbox.Error{
-			Op: "write file", Code: sandbox.CodeCancelled, Err: from.err,
-			Message: "the content could not be read to its end, so the file is as it was",
-		}
-	}
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, a.fail(ctx, from.fault("write file", err))
 	}
+	a.wrote(ctx, info, nil)
+	return info, nil
+}
+
+// wrote records what an act has made of a file.
+func (a *act) wrote(ctx context.Context, info *sandbox.FileInfo, also map[string]any) {
 	after := info.Size
 	a.file.AfterHash, a.file.AfterSize = info.SHA256, &after
-	if info.Previous != "" {
+	a.file.Diff, a.file.DiffTruncated = info.Diff, info.DiffTruncated
+	fields := map[string]any{"path": info.Path, "size": info.Size, "mode": uint32(info.Mode.Perm())}
+	maps.Copy(fields, also)
+	if info.SHA256 != "" {
+		fields["content_hash"] = info.SHA256
+	}
+	if info.Previous != "" || info.OldSize > 0 {
 		before := info.OldSize
 		a.file.BeforeHash, a.file.BeforeSize = info.Previous, &before
-	}
-	fields = map[string]any{"path": info.Path, "size": info.Size, "content_hash": info.SHA256, "mode": uint32(info.Mode.Perm())}
-	if info.Previous != "" {
 		fields["previous_hash"], fields["previous_size"] = info.Previous, info.OldSize
 	}
+	if info.DiffTruncated {
+		fields["diff_truncated"] = true
+	}
 	a.succeed(ctx, fields)
-	return info, nil
 }
 
 // source tells a fault of the content from one of the file.
@@ -180,6 +213,17 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// fault is the error of an act whose content may have been cut.
+func (s *source) fault(op string, err error) error {
+	if s.err == nil {
+		return err
+	}
+	return &sandbox.Error{
+		Op: op, Code: sandbox.CodeCancelled, Err: s.err,
+		Message: "the content could not be read to its end, so the file is as it was",
+	}
+}
+
 // writtenBefore is the result of a write that was asked for twice.
 func writtenBefore(op *history.Operation) (*sandbox.FileInfo, error) {
 	if err := failedBefore(op); err != nil {
@@ -193,6 +237,9 @@ func writtenBefore(op *history.Operation) (*sandbox.FileInfo, error) {
 		return nil, &sandbox.Error{Op: "read result of " + op.ID, Code: sandbox.CodeHistory, Err: err}
 	}
 	result.Modified, result.Mode = op.CompletedAt, fs.FileMode(result.Perm)
+	if op.File != nil {
+		result.Diff, result.DiffTruncated = op.File.Diff, op.File.DiffTruncated
+	}
 	return &result.FileInfo, nil
 }
 

@@ -90,6 +90,7 @@ var _ interface {
 	sandbox.Session
 	sandbox.Starter
 	sandbox.Attacher
+	sandbox.Files
 } = (*Session)(nil)
 
 // New returns a session that works in inner and records in store. A nil store
@@ -111,6 +112,8 @@ func (s *Session) Capabilities() sandbox.Capabilities {
 	c := s.inner.Capabilities()
 	c.Recorded = s.store != nil
 	_, c.Attach = s.inner.(sandbox.Starter)
+	_, all := s.inner.(sandbox.Files)
+	c.Files = c.Files && all
 	return c
 }
 

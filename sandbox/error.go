@@ -65,6 +65,9 @@ const (
 	CodeModified          Code = "concurrent_modification"
 	CodeTooLarge          Code = "too_large"
 	CodeNoSpace           Code = "no_space"
+	CodeNoMatch           Code = "text_not_found"  // an edit's old text is not in the file
+	CodeAmbiguous         Code = "text_not_unique" // it is there more than once
+	CodeArchive           Code = "upload_archive_security_error"
 	CodeHistory           Code = "history_database_error"
 	CodeHistoryLocked     Code = "history_locked"
 	CodeHistoryReadOnly   Code = "history_read_only"
@@ -104,6 +107,9 @@ var kinds = map[Code]error{
 	CodeModified:          ErrConflict,
 	CodeTooLarge:          ErrTooLarge,
 	CodeNoSpace:           ErrNoSpace,
+	CodeNoMatch:           ErrConflict,
+	CodeAmbiguous:         ErrConflict,
+	CodeArchive:           ErrInvalid,
 	CodeHistory:           ErrHistory,
 	CodeHistoryLocked:     ErrHistory,
 	CodeHistoryReadOnly:   ErrHistory,

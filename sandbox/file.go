@@ -30,6 +30,12 @@ type Described interface {
 	Info() *FileInfo
 }
 
+// Ranged is what Session.Read returns where the session knows which bytes of
+// the file are to come.
+type Ranged interface {
+	Range() (offset, length int64)
+}
+
 // ReadOptions bound a read, by bytes or by lines.
 type ReadOptions struct {
 	ID     string // of the operation; empty: a new one
@@ -38,6 +44,19 @@ type ReadOptions struct {
 	// Line is the first line, counted from 1, and Lines how many; 0: from the
 	// first, to the last. A line keeps its end (\n, or \r\n).
 	Line, Lines int64
+}
+
+// Validate refuses bounds that contradict each other.
+func (o *ReadOptions) Validate() error {
+	switch {
+	case o.Offset < 0 || o.Length < 0:
+		return Invalid("range", "offset and length must not be negative")
+	case o.Line < 0 || o.Lines < 0:
+		return Invalid("range", "line and lines must not be negative; lines are counted from 1")
+	case (o.Offset != 0 || o.Length != 0) && (o.Line != 0 || o.Lines != 0):
+		return Invalid("range", "is given in bytes or in lines, not in both")
+	}
+	return nil
 }
 
 // WriteOptions say how a file is written.
@@ -178,6 +197,14 @@ type Match struct {
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
 }
+
+// The records of the global header with which a downloaded tar ends where
+// something was left out: how many things, and the names of the first hundred,
+// one a line. Sockets, FIFOs and devices are left out, and what may not be read.
+const (
+	TarSkipped      = "GLASSBOX.skipped"
+	TarSkippedNames = "GLASSBOX.skipped_names"
+)
 
 // Archiver is a session that takes whole trees in and out, as tar streams.
 type Archiver interface {

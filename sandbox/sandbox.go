@@ -102,4 +102,5 @@ type Capabilities struct {
 	Background bool `json:"background"`  // commands can outlive the call
 	Attach     bool `json:"attach"`      // a running command's stream can be resumed
 	Terminals  bool `json:"terminals"`   // commands can run on a terminal
+	Files      bool `json:"files"`       // all of the interface Files
 }

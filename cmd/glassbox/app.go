@@ -65,7 +65,7 @@ with it, on an OpenSandbox service.`,
 	flags.StringVarP(&a.flags.output, "output", "o", "table", "`format` of answers: table, json or yaml")
 	flags.BoolVarP(&a.flags.verbose, "verbose", "v", false, "log what happens to stderr")
 	root.AddCommand(
-		a.runCommand(), a.execCommand(), a.terminalCommand(), a.sandboxCommand(), a.historyCommand(),
+		a.runCommand(), a.execCommand(), a.terminalCommand(), a.copyCommand(), a.sandboxCommand(), a.historyCommand(),
 		a.serveCommand(), a.configCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	tellWrongCalls(root)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -14,7 +15,10 @@ const progressAfter = 400 * time.Millisecond
 
 // progress tells a person at a terminal what is waited for, and for how long,
 // until the returned function is called.
-func (a *app) progress(what string) (done func()) {
+func (a *app) progress(what string) (done func()) { return a.counting(what, nil) }
+
+// counting is progress with a number of bytes.
+func (a *app) counting(what string, bytes *atomic.Int64) (done func()) {
 	f, ok := a.err.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
 		return func() {}
@@ -29,7 +33,11 @@ func (a *app) progress(what string) (done func()) {
 			select {
 			case <-tick.C:
 				said = true
-				fmt.Fprintf(f, "\r\x1b[Kglassbox: %s … %.0fs", what, time.Since(began).Seconds())
+				size := ""
+				if bytes != nil {
+					size = amount(bytes.Load()) + ", "
+				}
+				fmt.Fprintf(f, "\r\x1b[Kglassbox: %s … %s%.0fs", what, size, time.Since(began).Seconds())
 			case <-stop:
 				if said {
 					fmt.Fprint(f, "\r\x1b[K")
@@ -39,4 +47,17 @@ func (a *app) progress(what string) (done func()) {
 		}
 	})
 	return func() { close(stop); writer.Wait() }
+}
+
+// amount shows a number of bytes as people read it.
+func amount(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	value, names := float64(n)/unit, []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	for value >= unit && len(names) > 1 {
+		value, names = value/unit, names[1:]
+	}
+	return fmt.Sprintf("%.1f %s", value, names[0])
 }

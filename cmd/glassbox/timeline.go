@@ -141,11 +141,7 @@ func whatOf(op *history.Operation) string {
 	case op.Command != nil:
 		return "$ " + plain(op.Command.Line)
 	case op.File != nil:
-		what := plain(op.File.Path)
-		if op.File.AfterSize != nil {
-			what += fmt.Sprintf("  %d bytes", *op.File.AfterSize)
-		}
-		return what
+		return fileAct(op)
 	}
 	return plain(string(op.Request))
 }
@@ -213,6 +209,7 @@ func (a *app) showOperation(ctx context.Context, h *opened, op *history.Operatio
 			fmt.Fprintf(a.page, "    %-12s %s\n", fact[0], plain(fact[1]))
 		}
 	}
+	a.showDiff(op)
 	for _, stream := range []sandbox.Stream{sandbox.Stdout, sandbox.Stderr} {
 		if err := a.showOutput(ctx, h, op, stream); err != nil {
 			return err

@@ -53,7 +53,7 @@ func testRoundTrip(t *testing.T, open opener) {
 		},
 		wrote.ID: {
 			Status: sandbox.Succeeded, At: ended, OutputComplete: true, Recording: sandbox.RecordedWhole,
-			File: &history.File{AfterHash: "bb", BeforeSize: &small, AfterSize: &large, Diff: "-a\n+乙\n"},
+			File: &history.File{AfterHash: "bb", BeforeSize: &small, AfterSize: &large, Diff: "-a\n+乙\n", DiffTruncated: true},
 		},
 		made.ID: {Status: sandbox.Succeeded, At: ended, OutputComplete: true, Recording: sandbox.RecordedWhole},
 	}
@@ -70,7 +70,7 @@ func testRoundTrip(t *testing.T, open opener) {
 	ran.Result = result
 	ran.Command.ExitCode, ran.Command.Recording = &code, sandbox.RecordedTruncated
 	ran.Command.StdoutBytes, ran.Command.StderrBytes = 3, 4
-	wrote.File.Change, wrote.File.AfterHash, wrote.File.Diff = "write", "bb", "-a\n+乙\n"
+	wrote.File.Change, wrote.File.AfterHash, wrote.File.Diff, wrote.File.DiffTruncated = "write", "bb", "-a\n+乙\n", true
 	wrote.File.BeforeSize, wrote.File.AfterSize = &small, &large
 	made.Foreign = true // its request has no marker
 	for _, want := range []*history.Operation{ran, wrote, made} {

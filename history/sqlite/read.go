@@ -25,7 +25,7 @@ const operations = `
 		e.occurred_at, e.completed_at, e.duration_ms, e.request_json, e.result_json,
 		c.event_id, c.command, c.cwd, c.environment_json, c.timeout_ms, c.exit_code, c.output_complete, c.history_storage_state,
 		f.event_id, f.path, f.old_path, f.change_type, f.before_hash, f.after_hash, f.before_size, f.after_size,
-		f.diff_data, f.diff_encoding
+		f.diff_data, f.diff_encoding, f.diff_complete
 	from history_events e
 	left join command_executions c on c.event_id = e.event_id
 	left join file_operations f on f.event_id = e.event_id
@@ -190,11 +190,12 @@ type fileColumns struct {
 	id, path, old, change, before, after anyText
 	beforeSize, afterSize                anyNumber
 	diff, encoding                       anyText
+	whole                                anyNumber
 }
 
 func (f *fileColumns) dest() []any {
 	return []any{
-		&f.id, &f.path, &f.old, &f.change, &f.before, &f.after, &f.beforeSize, &f.afterSize, &f.diff, &f.encoding,
+		&f.id, &f.path, &f.old, &f.change, &f.before, &f.after, &f.beforeSize, &f.afterSize, &f.diff, &f.encoding, &f.whole,
 	}
 }
 
@@ -210,7 +211,7 @@ func (f *fileColumns) file() *history.File {
 		Path: f.path.text, OldPath: f.old.text, Change: f.change.text,
 		BeforeHash: f.before.text, AfterHash: f.after.text,
 		BeforeSize: f.beforeSize.pointer(), AfterSize: f.afterSize.pointer(),
-		Diff: string(diff),
+		Diff: string(diff), DiffTruncated: f.whole.valid && f.whole.n == 0,
 	}
 }
 

@@ -160,7 +160,7 @@ func fileValues(id, change string, f *history.File) []any {
 	}
 	return []any{
 		id, valid(f.Path), text(f.OldPath), valid(change), text(f.BeforeHash), text(f.AfterHash),
-		size(f.BeforeSize), size(f.AfterSize), text(f.Diff), encoding,
+		size(f.BeforeSize), size(f.AfterSize), text(f.Diff), encoding, !f.DiffTruncated,
 	}
 }
 
@@ -203,8 +203,8 @@ func (w *writer) insert(r *row) (int64, error) {
 func (w *writer) saveFile(values []any) error {
 	return w.conn.exec(`
 		insert into file_operations (event_id, path, old_path, change_type, before_hash, after_hash,
-			before_size, after_size, diff_data, diff_encoding)
-		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			before_size, after_size, diff_data, diff_encoding, diff_complete)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		on conflict (event_id) do update set
 			path = case when excluded.path = '' then path else excluded.path end,
 			old_path = coalesce(excluded.old_path, old_path),
@@ -213,7 +213,8 @@ func (w *writer) saveFile(values []any) error {
 			before_size = coalesce(excluded.before_size, before_size),
 			after_size = coalesce(excluded.after_size, after_size),
 			diff_data = coalesce(excluded.diff_data, diff_data),
-			diff_encoding = coalesce(excluded.diff_encoding, diff_encoding)`, values...)
+			diff_encoding = coalesce(excluded.diff_encoding, diff_encoding),
+			diff_complete = min(excluded.diff_complete, diff_complete)`, values...)
 }
 
 // change adds an entry to the feed. Its id follows from what changed, so that

@@ -1,11 +1,9 @@
 package recorder
 
 import (
-	"encoding/json"
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/glassboxhq/glassbox/internal/wire"
@@ -14,7 +12,9 @@ import (
 
 func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
 	opts := &sandbox.ReadOptions{ID: r.Header.Get(wire.HeaderID)}
-	for name, to := range map[string]*int64{"offset": &opts.Offset, "length": &opts.Length} {
+	for name, to := range map[string]*int64{
+		"offset": &opts.Offset, "length": &opts.Length, "line": &opts.Line, "lines": &opts.Lines,
+	} {
 		var err error
 		if *to, err = number(r, name, 0); err != nil {
 			return err
@@ -26,11 +26,11 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer f.Close()
 	if d, ok := f.(sandbox.Described); ok && d.Info() != nil {
-		info, err := json.Marshal(d.Info())
-		if err != nil {
-			return &sandbox.Error{Op: "read file", Code: sandbox.CodeInternal, Err: err}
-		}
-		w.Header().Set(wire.HeaderFile, url.PathEscape(string(info)))
+		wire.SetFile(w.Header(), d.Info())
+	}
+	if part, ok := f.(sandbox.Ranged); ok {
+		_, length := part.Range()
+		w.Header().Set(wire.HeaderLength, strconv.FormatInt(length, 10))
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.WriteHeader(http.StatusOK)
@@ -41,20 +41,28 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) writeFile(w http.ResponseWriter, r *http.Request) error {
+	opts, err := writeOptions(r)
+	if err != nil {
+		return err
+	}
+	info, err := s.session.Write(r.Context(), r.URL.Query().Get("path"), r.Body, opts)
+	if err != nil {
+		return err
+	}
+	return answer(w, wire.NewFile(info))
+}
+
+func writeOptions(r *http.Request) (*sandbox.WriteOptions, error) {
 	query := r.URL.Query()
 	opts := &sandbox.WriteOptions{ID: r.Header.Get(wire.HeaderID), IfHash: query.Get("if_hash")}
 	if mode := query.Get("mode"); mode != "" {
 		bits, err := strconv.ParseUint(mode, 8, 32)
 		if err != nil || bits > 0o777 {
-			return sandbox.Invalid("mode", "must be permission bits in octal, as in 644")
+			return nil, sandbox.Invalid("mode", "must be permission bits in octal, as in 644")
 		}
 		opts.Mode = fs.FileMode(bits)
 	}
-	info, err := s.session.Write(r.Context(), query.Get("path"), r.Body, opts)
-	if err != nil {
-		return err
-	}
-	return answer(w, info)
+	return opts, nil
 }
 
 func (s *Server) removeFile(w http.ResponseWriter, r *http.Request) error {
@@ -72,5 +80,5 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, list)
+	return answer(w, wire.NewFiles(list))
 }

@@ -68,7 +68,10 @@ func TestToken(t *testing.T) {
 	for _, route := range []string{
 		"GET /glassbox/v1/info", "POST /glassbox/v1/commands", "GET /glassbox/v1/commands/x", "DELETE /glassbox/v1/commands/x",
 		"POST /glassbox/v1/commands/x/stdin", "POST /glassbox/v1/commands/x/signal", "GET /glassbox/v1/file", "PUT /glassbox/v1/file",
-		"DELETE /glassbox/v1/file", "GET /glassbox/v1/list", "GET /glassbox/v1/operations", "POST /glassbox/v1/operations",
+		"DELETE /glassbox/v1/file", "GET /glassbox/v1/list",
+		"POST /glassbox/v1/file/append", "POST /glassbox/v1/file/edit", "GET /glassbox/v1/stat", "PUT /glassbox/v1/directory",
+		"POST /glassbox/v1/move", "PUT /glassbox/v1/mode", "POST /glassbox/v1/glob", "POST /glassbox/v1/grep",
+		"GET /glassbox/v1/tree", "PUT /glassbox/v1/tree", "GET /glassbox/v1/operations", "POST /glassbox/v1/operations",
 		"GET /glassbox/v1/operations/x", "GET /glassbox/v1/operations/x/output", "GET /glassbox/v1/changes",
 		"PUT /glassbox/v1/consumers/x", "POST /glassbox/v1/prune", "POST /glassbox/v1/ports/80",
 	} {

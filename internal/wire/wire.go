@@ -34,6 +34,7 @@ const (
 	HeaderToken    = "X-Glassbox-Token"
 	HeaderID       = "X-Glassbox-Operation" // id of the operation, both ways
 	HeaderFile     = "X-Glassbox-File"      // of a read: the FileInfo, in JSON
+	HeaderLength   = "X-Glassbox-Length"    // of a read: the number of bytes to come, where it is known
 	HeaderSource   = "X-Glassbox-Source"
 	HeaderAgentID  = "X-Agent-Id"
 	HeaderAgent    = "X-Agent-Type"
@@ -56,7 +57,16 @@ const (
 	PathTerminal = Root + "/commands/{id}/terminal"   // POST ?columns=&rows=&take=&client=
 	PathSignal   = Root + "/commands/{id}/signal"     // POST ?name=TERM
 	PathFile     = Root + "/file"                     // GET, PUT, DELETE ?path=
-	PathList     = Root + "/list"                     // GET ?path= → [FileInfo]
+	PathAppend   = Root + "/file/append"              // POST ?path= raw bytes → File
+	PathEdit     = Root + "/file/edit"                // POST ?path= sandbox.Edit → Edited
+	PathList     = Root + "/list"                     // GET ?path= → [File]
+	PathStat     = Root + "/stat"                     // GET ?path= → File
+	PathDir      = Root + "/directory"                // PUT ?path=&mode= → File
+	PathMove     = Root + "/move"                     // POST ?from=&to=&replace= → File
+	PathMode     = Root + "/mode"                     // PUT ?path=&mode=&owner=&group=&recursive= → File
+	PathGlob     = Root + "/glob"                     // POST ?path= sandbox.GlobQuery → GlobResult
+	PathGrep     = Root + "/grep"                     // POST ?path= sandbox.GrepQuery → GrepResult
+	PathTree     = Root + "/tree"                     // GET ?path= → tar; PUT ?path= tar → sandbox.Uploaded
 	PathOps      = Root + "/operations"               // GET filter → history.Page; POST an operation to import
 	PathOp       = Root + "/operations/{id}"          // GET → history.Operation
 	PathOutput   = Root + "/operations/{id}/output"   // GET ?stream=&offset=&length= → bytes

@@ -2,17 +2,13 @@ package native
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -21,29 +17,35 @@ import (
 )
 
 // Read implements sandbox.Session.
-func (s *Session) Read(_ context.Context, name string, opts *sandbox.ReadOptions) (io.ReadCloser, error) {
+func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptions) (io.ReadCloser, error) {
+	const op = "read file"
 	if opts == nil {
 		opts = &sandbox.ReadOptions{}
 	}
-	if opts.Offset < 0 || opts.Length < 0 {
-		return nil, sandbox.Invalid("range", "offset and length must not be negative")
+	if err := opts.Validate(); err != nil {
+		return nil, err
 	}
 	full, err := s.resolve(name)
 	if err != nil {
 		return nil, err
 	}
-	f, info, err := openRegular("read file", unix.AT_FDCWD, full)
+	f, info, err := openRegular(op, unix.AT_FDCWD, full)
 	if err != nil {
 		return nil, err
 	}
-	if opts.Offset > 0 {
-		if _, err := f.Seek(opts.Offset, io.SeekStart); err != nil {
-			f.Close()
-			return nil, fault("read file", err)
-		}
+	part, err := rangeOf(ctx, f, info.Size(), opts)
+	if err == nil {
+		_, err = f.Seek(part.offset, io.SeekStart)
 	}
-	r := &file{Reader: f, f: f, info: describe(full, info)}
-	if opts.Length > 0 {
+	if err != nil {
+		f.Close()
+		return nil, fault(op, err)
+	}
+	r := &file{Reader: f, f: f, info: s.describe(full, info), part: part}
+	switch {
+	case opts.Lines > 0:
+		r.Reader = io.LimitReader(f, part.length)
+	case opts.Length > 0: // a file of the kernel has more than it says
 		r.Reader = io.LimitReader(f, opts.Length)
 	}
 	return r, nil
@@ -54,10 +56,14 @@ type file struct {
 	io.Reader
 	f    *os.File
 	info *sandbox.FileInfo
+	part extent
 }
 
 // Info implements sandbox.Described.
 func (f *file) Info() *sandbox.FileInfo { return f.info }
+
+// Range implements sandbox.Ranged.
+func (f *file) Range() (offset, length int64) { return f.part.offset, f.part.length }
 
 // Close implements io.Closer.
 func (f *file) Close() error { return f.f.Close() }
@@ -65,11 +71,21 @@ func (f *file) Close() error { return f.f.Close() }
 // openRegular opens a regular file for reading, and nothing else: a FIFO
 // would block, a device may act.
 func openRegular(op string, dir int, name string) (*os.File, fs.FileInfo, error) {
-	f, err := openAt(dir, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	return regularAt(op, dir, &shown{name, name}, unix.O_RDONLY)
+}
+
+// shown is a name in an open directory, and how errors call it.
+type shown struct{ name, path string }
+
+func regularAt(op string, dir int, at *shown, flags int) (*os.File, fs.FileInfo, error) {
+	f, err := openAt(dir, at.name, flags|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if errors.Is(err, unix.ENXIO) { // a socket
-		return nil, nil, notAllowed(op, name, "is not a regular file")
+		return nil, nil, notAllowed(op, at.path, "is not a regular file")
 	}
 	if err != nil {
+		if perr, ok := errors.AsType[*fs.PathError](err); ok {
+			perr.Path = at.path
+		}
 		return nil, nil, fault(op, err)
 	}
 	info, err := f.Stat()
@@ -77,9 +93,9 @@ func openRegular(op string, dir int, name string) (*os.File, fs.FileInfo, error)
 	case err != nil:
 		err = fault(op, err)
 	case info.IsDir():
-		err = &sandbox.Error{Op: op, Code: sandbox.CodeIsDirectory, Message: name + " is a directory"}
+		err = &sandbox.Error{Op: op, Code: sandbox.CodeIsDirectory, Message: at.path + " is a directory"}
 	case !info.Mode().IsRegular():
-		err = notAllowed(op, name, "is not a regular file")
+		err = notAllowed(op, at.path, "is not a regular file")
 	default:
 		return f, info, nil
 	}
@@ -89,35 +105,41 @@ func openRegular(op string, dir int, name string) (*os.File, fs.FileInfo, error)
 
 // Write implements sandbox.Session. The content goes to a file beside the old
 // one, which it then replaces.
-func (s *Session) Write(_ context.Context, name string, content io.Reader, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
+func (s *Session) Write(ctx context.Context, name string, content io.Reader, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
 	const op = "write file"
 	if opts == nil {
 		opts = &sandbox.WriteOptions{}
 	}
-	if strings.HasSuffix(name, "/") {
-		return nil, sandbox.Invalid("path", "names a directory: it ends in /")
-	}
-	if opts.Mode&^fs.ModePerm != 0 {
-		return nil, sandbox.Invalid("mode", "must be permission bits, as in 0644")
+	if err := checkWrite(name, opts); err != nil {
+		return nil, err
 	}
 	p, err := s.locate(op, name, true)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	old, err := p.current(op)
+	old, err := p.current(ctx, op)
 	if err != nil {
 		return nil, err
 	}
 	if err := old.check(op, p.path, opts.IfHash); err != nil {
 		return nil, err
 	}
-	info, err := s.replace(p, content, old, opts)
+	info, err := s.replace(p, reading(ctx, content), old, opts)
 	if err != nil {
 		return nil, fault(op, err)
 	}
-	info.Previous, info.OldSize = old.hash, old.size
 	return info, nil
+}
+
+func checkWrite(name string, opts *sandbox.WriteOptions) error {
+	if strings.HasSuffix(name, "/") {
+		return sandbox.Invalid("path", "names a directory: it ends in /")
+	}
+	if opts.Mode&^fs.ModePerm != 0 {
+		return sandbox.Invalid("mode", "must be permission bits, as in 0644")
+	}
+	return nil
 }
 
 // version is what stands at a place before a write.
@@ -126,10 +148,11 @@ type version struct {
 	hash   string
 	size   int64
 	stat   unix.Stat_t
+	prefix prefix // of its content
 }
 
 // current looks at what is there now, without following a link.
-func (p *place) current(op string) (*version, error) {
+func (p *place) current(ctx context.Context, op string) (*version, error) {
 	v := &version{}
 	err := unix.Fstatat(p.fd(), p.name, &v.stat, unix.AT_SYMLINK_NOFOLLOW)
 	switch {
@@ -147,13 +170,13 @@ func (p *place) current(op string) (*version, error) {
 	default:
 		return nil, notAllowed(op, p.path, "is not a regular file")
 	}
-	f, info, err := openRegular(op, p.fd(), p.name)
+	f, info, err := p.open(op, unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
+	if _, err := io.Copy(io.MultiWriter(sum, &v.prefix), reading(ctx, f)); err != nil {
 		return nil, fault(op, err)
 	}
 	v.exists, v.size, v.hash = true, info.Size(), hex.EncodeToString(sum.Sum(nil))
@@ -178,14 +201,15 @@ func (v *version) changed(op, name string) error {
 
 // replace writes a new file and puts it in the old one's place.
 func (s *Session) replace(p *place, content io.Reader, old *version, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
-	temp := ".glassbox-" + rand.Text()
+	temp := tempName()
 	fd, err := unix.Openat(p.fd(), temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, &fs.PathError{Op: "create", Path: p.path, Err: err}
 	}
 	f := os.NewFile(uintptr(fd), p.path)
 	sum := sha256.New()
-	info, err := fill(f, content, old, opts.Mode, sum)
+	var now prefix
+	info, err := fill(f, content, old, opts.Mode, io.MultiWriter(sum, &now))
 	if err := errors.Join(err, f.Close()); err != nil {
 		_ = unix.Unlinkat(p.fd(), temp, 0) // the error at hand is the one to tell
 		return nil, err
@@ -194,8 +218,10 @@ func (s *Session) replace(p *place, content io.Reader, old *version, opts *sandb
 		_ = unix.Unlinkat(p.fd(), temp, 0)
 		return nil, err
 	}
-	result := describe(p.path, info)
+	result := s.describe(p.path, info)
 	result.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	result.Previous, result.OldSize = old.hash, old.size
+	tell(result, old, &now)
 	return result, nil
 }
 
@@ -227,8 +253,8 @@ func (v *version) stands(p *place) bool {
 }
 
 // fill writes the content and gives the file the old one's owner and mode.
-func fill(f *os.File, content io.Reader, old *version, mode fs.FileMode, sum hash.Hash) (fs.FileInfo, error) {
-	if _, err := io.Copy(io.MultiWriter(f, sum), content); err != nil {
+func fill(f *os.File, content io.Reader, old *version, mode fs.FileMode, also io.Writer) (fs.FileInfo, error) {
+	if _, err := io.Copy(io.MultiWriter(f, also), content); err != nil {
 		return nil, err
 	}
 	switch {
@@ -264,7 +290,7 @@ func (s *Session) List(_ context.Context, name string) ([]*sandbox.FileInfo, err
 	}
 	list := make([]*sandbox.FileInfo, 0, len(entries))
 	for _, entry := range entries {
-		info, err := statAt(int(dir.Fd()), entry.Name(), full)
+		info, err := s.statAt(int(dir.Fd()), entry.Name(), full)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed while we looked
 		}
@@ -277,23 +303,8 @@ func (s *Session) List(_ context.Context, name string) ([]*sandbox.FileInfo, err
 	return list, nil
 }
 
-func statAt(dir int, name, parent string) (*sandbox.FileInfo, error) {
-	info, err := os.Lstat("/proc/self/fd/" + strconv.Itoa(dir) + "/" + name)
-	if err != nil {
-		return nil, err
-	}
-	result := describe(path.Join(parent, name), info)
-	if info.Mode()&fs.ModeSymlink != 0 {
-		target := make([]byte, unix.PathMax)
-		if n, err := unix.Readlinkat(dir, name, target); err == nil {
-			result.Target = string(target[:n])
-		}
-	}
-	return result, nil
-}
-
 // Remove implements sandbox.Session.
-func (s *Session) Remove(_ context.Context, name string, opts *sandbox.RemoveOptions) error {
+func (s *Session) Remove(ctx context.Context, name string, opts *sandbox.RemoveOptions) error {
 	const op = "remove"
 	p, err := s.locate(op, name, false)
 	if err != nil {
@@ -309,7 +320,7 @@ func (s *Session) Remove(_ context.Context, name string, opts *sandbox.RemoveOpt
 	err = unix.Unlinkat(p.fd(), p.name, 0)
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) && p.isDir() {
 		if opts != nil && opts.Recursive {
-			return p.removeTree(op)
+			return p.removeTree(ctx, op)
 		}
 		err = unix.Unlinkat(p.fd(), p.name, unix.AT_REMOVEDIR)
 	}
@@ -329,21 +340,4 @@ func (p *place) isDir() bool {
 	var stat unix.Stat_t
 	err := unix.Fstatat(p.fd(), p.name, &stat, unix.AT_SYMLINK_NOFOLLOW)
 	return err == nil && stat.Mode&unix.S_IFMT == unix.S_IFDIR
-}
-
-// removeTree stays below the open directory, whatever links lie in it.
-func (p *place) removeTree(op string) error {
-	root, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(p.fd()))
-	if err != nil {
-		return fault(op, err)
-	}
-	defer root.Close()
-	if err := root.RemoveAll(p.name); err != nil {
-		return fault(op, err)
-	}
-	return nil
-}
-
-func describe(name string, info fs.FileInfo) *sandbox.FileInfo {
-	return &sandbox.FileInfo{Path: name, Size: info.Size(), Mode: info.Mode(), Modified: info.ModTime().UTC()}
 }

@@ -38,11 +38,15 @@ type Session struct {
 	opts     Options
 	running  sync.WaitGroup
 	renaming sync.Mutex // see rename
+	// appending lets one writer at a time add to the end of a file.
+	appending sync.Mutex
+	owners    owners
 }
 
 var _ interface {
 	sandbox.Session
 	sandbox.Starter
+	sandbox.Files
 } = (*Session)(nil)
 
 // New returns a session.
@@ -75,7 +79,7 @@ func (s *Session) Run(ctx context.Context, cmd *sandbox.Command) (*sandbox.Resul
 
 // Capabilities implements sandbox.Session.
 func (s *Session) Capabilities() sandbox.Capabilities {
-	return sandbox.Capabilities{ExactBytes: true, Stdin: true, Signals: true, Background: true, Terminals: true}
+	return sandbox.Capabilities{ExactBytes: true, Stdin: true, Signals: true, Background: true, Terminals: true, Files: true}
 }
 
 // Close waits for the commands that were stopped to be gone.

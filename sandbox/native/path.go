@@ -42,7 +42,11 @@ func (s *Session) locate(op, name string, make bool) (*place, error) {
 	if full == "/" {
 		return nil, notAllowed(op, full, "is the root of the file system")
 	}
-	dir, err := s.openDir(op, path.Dir(full), make)
+	var missing *making
+	if make {
+		missing = &making{}
+	}
+	dir, err := s.openDir(op, path.Dir(full), missing)
 	if err != nil {
 		return nil, err
 	}
@@ -64,17 +68,20 @@ func (s *Session) resolve(name string) (string, error) {
 	return sandbox.Resolve(s.opts.Workdir, name), nil
 }
 
+// making says how missing directories are made.
+type making struct{ mode fs.FileMode } // 0: 0755, less the process's mask
+
 // openDir opens a directory with O_PATH. Missing ones are made one by one,
 // each in the open directory above it, after that one was found not guarded.
-func (s *Session) openDir(op, name string, make bool) (*os.File, error) {
+func (s *Session) openDir(op, name string, make *making) (*os.File, error) {
 	dir, err := openAt(unix.AT_FDCWD, name, unix.O_PATH|unix.O_DIRECTORY)
-	if !make || !errors.Is(err, fs.ErrNotExist) {
+	if make == nil || !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return nil, fault(op, err)
 		}
 		return dir, nil
 	}
-	above, err := s.openDir(op, path.Dir(name), true)
+	above, err := s.openDir(op, path.Dir(name), make)
 	if err != nil {
 		return nil, err
 	}
@@ -83,14 +90,30 @@ func (s *Session) openDir(op, name string, make bool) (*os.File, error) {
 	if err := s.guard(op, p); err != nil {
 		return nil, err
 	}
-	if err := unix.Mkdirat(p.fd(), p.name, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
-		return nil, fault(op, &fs.PathError{Op: "mkdir", Path: name, Err: err})
+	if err := makeDirAt(p.fd(), p.name, make.mode); err != nil && !errors.Is(err, unix.EEXIST) {
+		return nil, pathFault(op, name, err)
 	}
 	dir, err = openAt(p.fd(), p.name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return nil, fault(op, err)
+		return nil, fault(op, renamed(err, name))
 	}
 	return dir, nil
+}
+
+// makeDirAt makes a directory with exactly the mode that was asked for.
+func makeDirAt(dir int, name string, mode fs.FileMode) error {
+	if mode == 0 {
+		return unix.Mkdirat(dir, name, 0o755)
+	}
+	if err := unix.Mkdirat(dir, name, uint32(mode.Perm())|0o700); err != nil {
+		return err
+	}
+	f, err := openDirAt(dir, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Fchmod(int(f.Fd()), uint32(mode.Perm()))
 }
 
 // guard refuses what lies below a protected directory, /proc or /sys, and the
@@ -197,6 +220,11 @@ func fault(op string, err error) error {
 		e.Message = perr.Path + ": " + reason(perr.Err)
 	}
 	return e
+}
+
+// pathFault is fault for an error of a call that named no path.
+func pathFault(op, name string, err error) error {
+	return fault(op, &fs.PathError{Op: op, Path: name, Err: err})
 }
 
 func reason(err error) string {

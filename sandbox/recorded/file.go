@@ -1,7 +1,6 @@
 package recorded
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,9 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
-	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -21,14 +20,14 @@ func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptio
 	if opts == nil {
 		opts = &sandbox.ReadOptions{}
 	}
-	if opts.Offset < 0 || opts.Length < 0 {
-		return nil, sandbox.Invalid("range", "offset and length must not be negative")
+	if err := opts.Validate(); err != nil {
+		return nil, err
 	}
 	opID, err := operationID(opts.ID)
 	if err != nil {
 		return nil, err
 	}
-	query := offsetQuery(map[string]int64{"offset": opts.Offset, "length": opts.Length})
+	query := offsetQuery(map[string]int64{"offset": opts.Offset, "length": opts.Length, "line": opts.Line, "lines": opts.Lines})
 	query.Set("path", name)
 	var f *file
 	err = s.again(ctx, func(ctx context.Context) (err error) {
@@ -38,7 +37,7 @@ func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptio
 	if err != nil {
 		return nil, err
 	}
-	if f.info != nil {
+	if f.info != nil && f.want < 0 && opts.Line == 0 && opts.Lines == 0 {
 		f.want = max(f.info.Size-opts.Offset, 0)
 		if opts.Length > 0 {
 			f.want = min(f.want, opts.Length)
@@ -47,32 +46,38 @@ func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptio
 	return f, nil
 }
 
-// openFile waits for an answer to begin as long as for any; how long it then
-// takes is up to ctx.
+// openFile asks for the content of a file.
 func (s *Session) openFile(ctx context.Context, r *request) (*file, error) {
+	resp, body, err := s.openBody(ctx, r) //nolint:bodyclose // body closes it
+	if err != nil {
+		return nil, err
+	}
+	f := &file{body: body, s: s, info: wire.ReadFile(resp.Header), want: -1}
+	if n, err := strconv.ParseInt(resp.Header.Get(wire.HeaderLength), 10, 64); err == nil && n >= 0 {
+		f.want = n
+	}
+	return f, nil
+}
+
+// openBody waits for an answer to begin as long as for any; how long it then
+// takes is up to ctx.
+func (s *Session) openBody(ctx context.Context, r *request) (*http.Response, io.ReadCloser, error) {
 	reading, cut := context.WithCancel(ctx)
 	limit := time.AfterFunc(s.opts.RequestTimeout, cut)
-	resp, err := s.send(reading, r) //nolint:bodyclose // the caller of Read closes it
+	resp, err := s.send(reading, r)
 	switch {
 	case err == nil && limit.Stop():
 	case ctx.Err() == nil && reading.Err() != nil:
 		cut()
-		return nil, &sandbox.Error{
+		return nil, nil, &sandbox.Error{
 			Op: r.op, Code: sandbox.CodeTimeout, Sandbox: s.opts.Sandbox,
 			Message: "no answer from the recorder within " + s.opts.RequestTimeout.String(),
 		}
 	default:
 		cut()
-		return nil, err
+		return nil, nil, err
 	}
-	f := &file{body: &cutting{resp.Body, cut}, s: s}
-	if text, err := url.PathUnescape(resp.Header.Get(wire.HeaderFile)); err == nil && text != "" {
-		var info sandbox.FileInfo
-		if json.Unmarshal([]byte(text), &info) == nil {
-			f.info = &info
-		}
-	}
-	return f, nil
+	return resp, &cutting{resp.Body, cut}, nil
 }
 
 // file is the content of a file as it comes. A proxy on the way may end an
@@ -118,6 +123,15 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 	if err != nil {
 		return nil, err
 	}
+	put := &request{op: "write file", method: http.MethodPut, path: wire.PathFile, query: writeQuery(name, opts), id: opID, size: -1}
+	var f wire.File
+	if err := s.carry(ctx, put, content, &carried{given: opts.ID != "", into: &f}); err != nil {
+		return nil, err
+	}
+	return f.Info(), nil
+}
+
+func writeQuery(name string, opts *sandbox.WriteOptions) url.Values {
 	query := url.Values{"path": {name}}
 	if opts.Mode != 0 {
 		query.Set("mode", fmt.Sprintf("%o", uint32(opts.Mode)))
@@ -125,58 +139,14 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 	if opts.IfHash != "" {
 		query.Set("if_hash", opts.IfHash)
 	}
-	put := &request{op: "write file", method: http.MethodPut, path: wire.PathFile, query: query, id: opID, body: content, size: -1}
-	seeker, ok := content.(io.Seeker)
-	if !ok {
-		return s.put(ctx, put)
-	}
-	start, err := seeker.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return s.put(ctx, put)
-	}
-	if b, ok := content.(*bytes.Reader); ok {
-		put.size = int64(b.Len())
-	}
-	var info *sandbox.FileInfo
-	err = s.again(ctx, func(ctx context.Context) error {
-		if _, err := seeker.Seek(start, io.SeekStart); err != nil {
-			return &sandbox.Error{Op: put.op, Code: sandbox.CodeInternal, Message: "read the content again", Err: err}
-		}
-		info, err = s.put(ctx, put)
-		if opts.ID == "" && ctx.Err() == nil && errors.Is(err, sandbox.ErrCancelled) {
-			// The recorder saw the last try cut before its end. That operation is
-			// over; this is another.
-			put.id = id.New()
-			if _, err := seeker.Seek(start, io.SeekStart); err != nil {
-				return err
-			}
-			info, err = s.put(ctx, put)
-		}
-		return err
-	})
-	return info, err
-}
-
-func (s *Session) put(ctx context.Context, r *request) (*sandbox.FileInfo, error) {
-	mine := *r
-	mine.body = struct{ io.Reader }{r.body} // the transport would close what is not ours
-	resp, err := s.send(ctx, &mine)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	var info sandbox.FileInfo
-	if err := decodeInto(resp.Body, &info); err != nil {
-		return nil, s.unreachable(ctx, r.op, err)
-	}
-	return &info, nil
+	return query
 }
 
 // List implements sandbox.Session.
 func (s *Session) List(ctx context.Context, name string) ([]*sandbox.FileInfo, error) {
-	var list []*sandbox.FileInfo
+	var list []*wire.File
 	err := s.get(ctx, "list directory", wire.PathList, url.Values{"path": {name}}, &list)
-	return list, err
+	return wire.Infos(list), err
 }
 
 // Remove implements sandbox.Session.

@@ -66,6 +66,7 @@ var _ interface {
 	sandbox.Session
 	sandbox.Starter
 	sandbox.Attacher
+	sandbox.Files
 } = (*Session)(nil)
 
 // New returns a session with the recorder at a base URL.
@@ -92,7 +93,7 @@ func New(base string, opts *Options) *Session {
 
 // Capabilities implements sandbox.Session.
 func (s *Session) Capabilities() sandbox.Capabilities {
-	return sandbox.Capabilities{ExactBytes: true, Recorded: true, Stdin: true, Signals: true, Background: true, Attach: true, Terminals: true}
+	return sandbox.Capabilities{ExactBytes: true, Recorded: true, Stdin: true, Signals: true, Background: true, Attach: true, Terminals: true, Files: true}
 }
 
 // Close waits for what goes on behind, which is the stop of a command whose
@@ -151,6 +152,23 @@ type request struct {
 
 // send makes one try. An answer other than 2xx is an error.
 func (s *Session) send(ctx context.Context, r *request) (*http.Response, error) {
+	resp, err := s.exchange(ctx, r)
+	if err != nil || resp.StatusCode/100 == 2 {
+		return resp, err
+	}
+	_, err = s.refusal(r, resp)
+	return nil, err
+}
+
+// refusal reads an answer that is an error, and its body.
+func (s *Session) refusal(r *request, resp *http.Response) ([]byte, error) {
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came tells enough
+	return body, s.fault(r.op, wire.DecodeAnswer(resp, body))
+}
+
+// exchange sends a request and waits for the head of its answer.
+func (s *Session) exchange(ctx context.Context, r *request) (*http.Response, error) {
 	target := s.base + r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
@@ -176,12 +194,7 @@ func (s *Session) send(ctx context.Context, r *request) (*http.Response, error) 
 	if err != nil {
 		return nil, s.unreachable(ctx, r.op, err)
 	}
-	if resp.StatusCode/100 == 2 {
-		return resp, nil
-	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came tells enough
-	return nil, s.fault(r.op, wire.DecodeAnswer(resp, body))
+	return resp, nil
 }
 
 // unreachable turns a fault of the connection into an error that may be tried
@@ -267,7 +280,11 @@ func (s *Session) insist(ctx context.Context, try func(context.Context) error) e
 
 // once makes one ordinary request; a nil to asks for no answer.
 func (s *Session) once(ctx context.Context, r *request, to any) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
+	return s.onceWithin(ctx, s.opts.RequestTimeout, r, to)
+}
+
+func (s *Session) onceWithin(ctx context.Context, limit time.Duration, r *request, to any) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	resp, err := s.send(ctx, r)
 	if err != nil {

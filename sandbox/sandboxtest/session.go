@@ -33,6 +33,16 @@ func TestSession(t *testing.T, open Open) {
 	t.Run("Stop", func(t *testing.T) { testStop(t, open) })
 	t.Run("Terminals", func(t *testing.T) { testTerminals(t, open) })
 	t.Run("Files", func(t *testing.T) { testFiles(t, open) })
+	t.Run("FileRanges", func(t *testing.T) { testLines(t, open(t)) })
+	t.Run("FileDiff", func(t *testing.T) { testDiff(t, open(t)) })
+	t.Run("FileAppend", func(t *testing.T) { testAppend(t, open(t)) })
+	t.Run("FileEdit", func(t *testing.T) { testEdit(t, open(t)) })
+	t.Run("FileTree", func(t *testing.T) { testTree(t, open(t)) })
+	t.Run("FileGlob", func(t *testing.T) { testGlob(t, open(t)) })
+	t.Run("FileCircles", func(t *testing.T) { testCircles(t, open(t)) })
+	t.Run("FileGrep", func(t *testing.T) { testGrep(t, open(t)) })
+	t.Run("FileDownload", func(t *testing.T) { testDownload(t, open(t)) })
+	t.Run("FileUpload", func(t *testing.T) { testUpload(t, open(t)) })
 	t.Run("Invalid", func(t *testing.T) { testInvalid(t, open) })
 }
 

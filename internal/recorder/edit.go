@@ -1,0 +1,82 @@
+package recorder
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// files is the rest of what the session can do with files.
+func (s *Server) files(op string) (sandbox.Files, error) {
+	if f, ok := s.session.(sandbox.Files); ok {
+		return f, nil
+	}
+	return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnsupported}
+}
+
+// Bounds of a request's body.
+const (
+	maxEditBytes  = wire.MaxRequestBytes
+	maxQueryBytes = 1 << 20
+)
+
+func (s *Server) appendFile(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.files("append to file")
+	if err != nil {
+		return err
+	}
+	opts, err := writeOptions(r)
+	if err != nil {
+		return err
+	}
+	info, err := f.Append(r.Context(), r.URL.Query().Get("path"), r.Body, opts)
+	if err != nil {
+		return err
+	}
+	return answer(w, wire.NewFile(info))
+}
+
+func (s *Server) editFile(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.files("edit file")
+	if err != nil {
+		return err
+	}
+	var edit sandbox.Edit
+	if err := decode(w, r, maxEditBytes, &edit); err != nil {
+		return err
+	}
+	edit.ID = r.Header.Get(wire.HeaderID)
+	if edit.MaxBytes, err = number(r, "max_bytes", 0); err != nil {
+		return err
+	}
+	done, err := f.Edit(r.Context(), r.URL.Query().Get("path"), &edit)
+	if err != nil {
+		return err
+	}
+	return answer(w, &wire.Edited{File: *wire.NewFile(&done.FileInfo), Replaced: done.Replaced})
+}
+
+// taking serves a request with a long body. One that is refused early is
+// answered at once, and what the client still sends is let pass, else the
+// client would see a broken connection instead of the answer.
+func (s *Server) taking(handle func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		control := http.NewResponseController(w)
+		_ = control.EnableFullDuplex() // HTTP/2 needs no asking
+		err := handle(w, r)
+		if err == nil {
+			return nil
+		}
+		s.opts.Logger.DebugContext(r.Context(), "request refused", "path", r.URL.Path, "error", err)
+		writeFault(w, err)
+		if control.Flush() == nil && control.SetReadDeadline(time.Now().Add(letPass)) == nil {
+			drain(r.Body)
+		}
+		return nil
+	}
+}
+
+// letPass bounds how long a refused client may go on sending.
+const letPass = 5 * time.Second
