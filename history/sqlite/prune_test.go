@@ -32,7 +32,7 @@ func (c *clock) record(t *testing.T, s *sqlite.Store, output int) *history.Opera
 
 func openClock(t *testing.T, c *clock, opts sqlite.Options) *sqlite.Store {
 	t.Helper()
-	opts.Now = func() time.Time { return c.now }
+	opts.Now, opts.ManualCleanup = func() time.Time { return c.now }, true
 	return open(t, filepath.Join(t.TempDir(), "history.sqlite3"), &opts)
 }
 

@@ -43,6 +43,8 @@ type writer struct {
 	pages   int  // written into the log since the last checkpoint, about
 	suspect bool // the file was found damaged
 
+	connected bool // the file was opened before
+
 	known  fs.FileInfo // the file that was open last
 	sound  time.Time   // when it last stood under its name
 	looked time.Time   // when its log and index were last looked at
@@ -86,6 +88,9 @@ func (s *Store) start() error {
 		s.started = true
 		w := &writer{s: s, running: map[string]*running{}, known: s.readFile}
 		s.writing.Go(w.run)
+		if !s.opts.ManualCleanup {
+			s.cleaner.running.Go(s.cleanUp)
+		}
 	}
 	return nil
 }
@@ -209,6 +214,10 @@ func (w *writer) open() error {
 		}
 		w.suspect = false
 	}
+	if !w.connected && !c.made && !w.s.settings().NoCleanupOnConnect {
+		w.s.cleaner.wake()
+	}
+	w.connected = true
 	w.conn, w.known = c, c.files.db
 	w.sound, w.looked = w.s.opts.Now(), time.Now()
 	return nil
@@ -238,6 +247,7 @@ func (w *writer) transact(jobs []*job) error {
 		return err
 	}
 	w.s.opts.phase("committed")
+	w.s.counted(w.begun)
 	return w.look(lookEvery)
 }
 
@@ -293,7 +303,7 @@ func (w *writer) checkpoint() {
 	defer w.s.gate.Unlock()
 	_ = w.conn.exec(`pragma busy_timeout = 100`)
 	_, _, _ = w.conn.checkpoint("truncate")
-	_ = w.conn.exec(busyPragma(w.s.opts.BusyTimeout))
+	_ = w.conn.exec(busyPragma(w.s.busyTimeout()))
 }
 
 // checkpoint returns how many pages the log had, and how many of them are in
