@@ -218,6 +218,8 @@ func (r *run) settle(res *sandbox.Result) {
 		res.Recording = sandbox.NotRecorded
 	case t.broken:
 		res.Recording = sandbox.RecordedPart
+	case t.left == [2]bool{true, true} && t.cut:
+		res.Recording = sandbox.RecordedMetadata
 	case t.cut:
 		res.Recording = sandbox.RecordedTruncated
 	default:

@@ -30,7 +30,11 @@ type Options struct {
 	// BestEffort runs what cannot be recorded, and counts it; else it is
 	// refused.
 	BestEffort bool
-	// MaxOutput is what is kept of the output of one command; 0: 16 MiB.
+	// Config returns the configuration that holds, and is asked for each
+	// command; nil: the defaults.
+	Config func() history.Config
+	// MaxOutput is what is kept of the output of one command, in the place of
+	// what the configuration says.
 	MaxOutput int64
 	// Spool is a directory for output beyond MaxOutput that a client has not
 	// read; empty: the temporary directory. SpoolBytes bounds it for each
@@ -52,8 +56,8 @@ func (o *Options) withDefaults() *Options {
 	if o != nil {
 		opts = *o
 	}
-	if opts.MaxOutput == 0 {
-		opts.MaxOutput = 16 << 20
+	if opts.Config == nil {
+		opts.Config = func() history.Config { return history.Config{} }
 	}
 	if opts.SpoolBytes == 0 {
 		opts.SpoolBytes = 64 << 20
@@ -201,7 +205,7 @@ func (s *Session) begin(ctx context.Context, op *history.Operation) (*act, *hist
 	switch {
 	case err == nil:
 		a.recorded = true
-		s.debts.nudge()
+		s.debts.resume()
 		return a, nil, nil
 	case errors.Is(err, sandbox.ErrExists):
 		earlier, err := s.store.Get(ctx, op.ID)
@@ -209,12 +213,30 @@ func (s *Session) begin(ctx context.Context, op *history.Operation) (*act, *hist
 			return nil, nil, err
 		}
 		return nil, earlier, sameRequest(op, earlier)
+	case errors.Is(err, history.ErrStopped):
+		s.debts.stop(err)
+		return a, nil, nil
+	case errors.Is(err, history.ErrFull):
+		return nil, nil, err // the policy is to refuse
 	case s.opts.BestEffort && errors.Is(err, sandbox.ErrHistory):
 		s.opts.Logger.WarnContext(ctx, "operation runs unrecorded", "operation", op.ID, "type", op.Type, "error", err)
 		s.debts.miss(err)
 		return a, nil, nil
 	}
 	return nil, nil, err
+}
+
+// Import records an operation that has ended elsewhere.
+func (s *Session) Import(ctx context.Context, op *history.Operation) error {
+	if s.store == nil {
+		return &sandbox.Error{Op: "import operation", Code: sandbox.CodeUnsupported, Message: "nothing is recorded"}
+	}
+	err := s.store.Import(ctx, op)
+	if errors.Is(err, history.ErrStopped) {
+		s.debts.stop(err)
+		return nil
+	}
+	return err
 }
 
 // finish records the end of an operation. What cannot be recorded now is kept

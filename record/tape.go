@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,8 @@ import (
 // from the ring what is there; the rest is gone.
 type tape struct {
 	opts   *Options
+	gather time.Duration // how long output waits for more before it is committed
+	enough int           // and how much of it does not wait
 	output func(ctx context.Context, stream sandbox.Stream, offset, length int64) ([]byte, error)
 
 	mu      sync.Mutex
@@ -32,7 +35,8 @@ type tape struct {
 	seen    pair          // bytes that came
 	kept    pair          // bytes that are in the history
 	room    int64         // bytes that the history may still take
-	cut     bool          // output went over the cap
+	left    [2]bool       // the configuration leaves the stream out
+	cut     bool          // output went over the cap, or was left out
 	broken  bool          // the history failed in between
 	rings   [2]*ring
 	clients map[*client]struct{}
@@ -72,9 +76,15 @@ const (
 )
 
 func newTape(opts *Options, record bool) *tape {
-	t := &tape{opts: opts, moved: make(chan struct{}), clients: map[*client]struct{}{}}
+	config := opts.Config()
+	config = *config.Filled()
+	t := &tape{
+		opts: opts, moved: make(chan struct{}), clients: map[*client]struct{}{},
+		gather: min(gather, time.Duration(config.OutputFlushIntervalMS)*time.Millisecond),
+		enough: int(config.OutputFlushBytes), left: [2]bool{config.NoStdout, config.NoStderr},
+	}
 	if record {
-		t.room = opts.MaxOutput
+		t.room = cmp.Or(opts.MaxOutput, config.MaxOperationOutputBytes)
 	}
 	return t
 }
@@ -98,7 +108,9 @@ func (t *tape) add(c sandbox.Chunk, record bool) {
 	}
 	n := int64(0)
 	if record && !t.broken {
-		n = min(t.room, int64(len(c.Data)))
+		if n = min(t.room, int64(len(c.Data))); t.left[index(c.Stream)] {
+			n = 0
+		}
 		t.cut = t.cut || n < int64(len(c.Data))
 	}
 	t.room -= n
@@ -278,13 +290,17 @@ func (t *tape) lastRecordable() *piece {
 	return nil
 }
 
-// gather is how long output waits for more before it is committed.
+// gather is the longest that output waits, whatever the configuration allows:
+// a client waits with it.
 const gather = 3 * time.Millisecond
 
 func (t *tape) linger() {
-	deadline := time.NewTimer(gather)
+	if t.gather <= 0 {
+		return
+	}
+	deadline := time.NewTimer(t.gather)
 	defer deadline.Stop()
-	for !t.drained && t.bytes < batchBytes {
+	for !t.drained && t.bytes < t.enough {
 		moved := t.moved
 		t.mu.Unlock()
 		select {

@@ -246,10 +246,10 @@ func TestOverflow(t *testing.T) {
 			c := newClock()
 			s := openClock(t, c, sqlite.Options{MaxDatabaseBytes: 1 << 20, Config: &history.Config{OverflowPolicy: policy}})
 			first := c.record(t, s, 0)
-			for range 19 {
+			for range 14 {
 				c.record(t, s, 50<<10)
 			}
-			c.record(t, s, 200<<10) // begun below the limit
+			c.record(t, s, 400<<10) // begun below the limit
 			refused := benchOperation()
 			err := s.Begin(t.Context(), refused)
 			if !errors.Is(err, want) || !errors.Is(err, sandbox.ErrHistory) || sandbox.CodeOf(err) != sandbox.CodeHistoryExhausted {
@@ -265,7 +265,7 @@ func TestOverflow(t *testing.T) {
 				t.Errorf("Prune deleted what the policy keeps: %+v", p)
 			}
 			c.now = c.now.Add(8 * day)
-			if p := prune(t, s); p.Operations != 21 || p.Reason != "age" {
+			if p := prune(t, s); p.Operations != 16 || p.Reason != "age" {
 				t.Errorf("Prune gave %+v", p)
 			}
 			must(t, s.Begin(t.Context(), refused))
