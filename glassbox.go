@@ -14,6 +14,7 @@ package glassbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -74,6 +75,9 @@ type Options struct {
 	Cleanup Cleanup
 	// HistoryMode; empty: Recorded.
 	HistoryMode HistoryMode
+	// History says what is kept, for how long and in which form; nil: the
+	// defaults.
+	History *history.Config
 	// Direct goes to the sandbox around the service's proxy.
 	Direct bool
 	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
@@ -107,6 +111,12 @@ func (o *Options) withDefaults() (*Options, error) {
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := opts.History.Validate(); err != nil {
+		return nil, err
+	}
+	if opts.HistoryMode == Recorded && opts.History.Filled().Consistency == history.BestEffort {
+		opts.HistoryMode = BestEffort
 	}
 	switch {
 	case opts.Cleanup != OnClose && opts.Cleanup != Never:
@@ -239,6 +249,13 @@ func (s *service) spec() *sandbox.Spec {
 	spec := &sandbox.Spec{
 		Image: s.opts.Image, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.TTL,
 		Limits: s.opts.Limits, Network: s.opts.Network, Workdir: s.opts.Workdir, History: string(s.opts.HistoryMode),
+	}
+	if s.opts.History != nil {
+		config, err := json.Marshal(s.opts.History)
+		if err != nil {
+			panic(err) // plain values only
+		}
+		spec.HistoryConfig = config
 	}
 	if spec.Workdir == "" {
 		spec.Workdir = wire.DefaultWorkdir

@@ -14,6 +14,9 @@ type Operation = history.Operation
 // Filter picks operations.
 type Filter = history.Filter
 
+// HistoryConfig says what a history keeps, for how long and in which form.
+type HistoryConfig = history.Config
+
 // Command says what to run, and how.
 type Command = sandbox.Command
 

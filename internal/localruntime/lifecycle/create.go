@@ -161,7 +161,7 @@ func (req *createRequest) spec() (*sandbox.Spec, error) {
 		Image: strings.TrimSpace(req.Image.URI), Metadata: req.Metadata, Entrypoint: req.Entrypoint,
 		Limits: req.ResourceLimits, Env: map[string]string{},
 		Name: req.Extensions[wire.ExtName], Workdir: req.Extensions[wire.ExtWorkdir], Network: req.Extensions[wire.ExtNetwork],
-		History: req.Extensions[wire.ExtHistory],
+		History: req.Extensions[wire.ExtHistory], HistoryConfig: json.RawMessage(req.Extensions[wire.ExtHistoryConfig]),
 	}
 	for name, value := range req.Env {
 		if value != nil {
