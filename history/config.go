@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -60,6 +61,9 @@ type Config struct {
 	// for who records and do not stand in the history.
 	Consistency Consistency
 	Sync        ConfigSync
+	// Redaction says what is masked; nil: what every detector finds. It does
+	// not stand in the history either.
+	Redaction *redact.Rules
 
 	TTLDays                 int64 // how long an operation is kept after its end; 0: 7, negative: for ever
 	MaxDatabaseBytes        int64 // pages in use; 0: 128 MiB
@@ -213,6 +217,9 @@ func (s *setting) fill(c *Config) {
 // Validate tells what of a configuration cannot be; nil is the defaults.
 func (c *Config) Validate() error {
 	filled := c.Filled()
+	if e, ok := errors.AsType[*sandbox.Error](filled.Redaction.Validate()); ok {
+		return invalidConfig(e.Field, e.Message)
+	}
 	for _, s := range slices.Concat(settings, passing) {
 		if rule := s.breach(s.value(filled)); rule != "" {
 			return invalidConfig(s.name, rule)
@@ -389,6 +396,9 @@ func (c Config) MarshalJSON() ([]byte, error) {
 			values[s.name] = text
 		}
 	}
+	if c.Redaction != nil {
+		values["redaction"] = c.Redaction
+	}
 	return Encode(values), nil
 }
 
@@ -398,7 +408,13 @@ func (c *Config) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &values); err != nil {
 		return err
 	}
-	read := Config{}
+	var beside struct {
+		Redaction *redact.Rules `json:"redaction"`
+	}
+	if err := json.Unmarshal(text, &beside); err != nil {
+		return err
+	}
+	read := Config{Redaction: beside.Redaction}
 	for _, s := range slices.Concat(settings, passing) {
 		value, ok := values[s.name]
 		if !ok {

@@ -164,11 +164,13 @@ func (s *Session) keep(r *run) {
 	ctx := context.Background()
 	var batch []sandbox.Chunk
 	var pieces []*piece
+	censor := newCensor(s.opts.Mask)
 	for last := false; ; {
-		if batch, pieces, last = r.tape.take(); last {
+		batch, pieces, last = r.tape.take()
+		if batch = censor.take(batch, last); last {
 			break
 		}
-		r.tape.committed(pieces, s.append(ctx, r.id, batch))
+		r.tape.committed(pieces, censor.held(), s.append(ctx, r.id, batch))
 	}
 	res, err := r.inner.Wait(ctx)
 	if err != nil {
@@ -176,13 +178,14 @@ func (s *Session) keep(r *run) {
 	}
 	r.settle(res)
 	if r.act.recorded {
+		r.act.masked += censor.masked
 		res.Recording = r.act.finish(ctx, r.end(res, batch))
 	}
 	var storeErr error
 	if res.Recording == sandbox.RecordedPart {
 		storeErr = errPartial
 	}
-	r.tape.committed(pieces, storeErr)
+	r.tape.committed(pieces, [2][]byte{}, storeErr)
 	r.tape.mu.Lock()
 	r.tape.result = res
 	r.tape.wake()
@@ -194,6 +197,9 @@ func (s *Session) keep(r *run) {
 var errPartial = errors.New("partly recorded")
 
 func (s *Session) append(ctx context.Context, opID string, batch []sandbox.Chunk) error {
+	if len(batch) == 0 { // all of it is held back
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	err := s.store.Append(ctx, opID, batch)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -33,6 +34,8 @@ type Options struct {
 	// Config returns the configuration that holds, and is asked for each
 	// command; nil: the defaults.
 	Config func() history.Config
+	// Mask masks secrets in what is recorded; nil: every detector.
+	Mask *redact.Masker
 	// MaxOutput is what is kept of the output of one command, in the place of
 	// what the configuration says.
 	MaxOutput int64
@@ -55,6 +58,13 @@ func (o *Options) withDefaults() *Options {
 	opts := Options{}
 	if o != nil {
 		opts = *o
+	}
+	if opts.Mask == nil {
+		mask, err := redact.New(nil)
+		if err != nil {
+			panic(err) // the defaults are right
+		}
+		opts.Mask = mask
 	}
 	if opts.Config == nil {
 		opts.Config = func() history.Config { return history.Config{} }
@@ -178,6 +188,7 @@ type act struct {
 	id       string
 	recorded bool
 	file     *history.File
+	masked   int // in what the operation says as it begins
 }
 
 // begin records the start of an operation. The returned operation, if any, is
@@ -201,6 +212,7 @@ func (s *Session) begin(ctx context.Context, op *history.Operation) (*act, *hist
 	if s.store == nil {
 		return a, nil, nil
 	}
+	a.masked = maskOperation(s.opts.Mask, op)
 	err := s.store.Begin(ctx, op)
 	switch {
 	case err == nil:
@@ -231,7 +243,13 @@ func (s *Session) Import(ctx context.Context, op *history.Operation) error {
 	if s.store == nil {
 		return &sandbox.Error{Op: "import operation", Code: sandbox.CodeUnsupported, Message: "nothing is recorded"}
 	}
-	err := s.store.Import(ctx, op)
+	masked := *op
+	if masked.Command != nil {
+		command := *masked.Command
+		masked.Command = &command
+	}
+	masked.Result = countMasked(masked.Result, maskOperation(s.opts.Mask, &masked))
+	err := s.store.Import(ctx, &masked)
 	if errors.Is(err, history.ErrStopped) {
 		s.debts.stop(err)
 		return nil
@@ -246,6 +264,7 @@ func (a *act) finish(ctx context.Context, end *history.End) sandbox.Recording {
 		return sandbox.NotRecorded
 	}
 	end.At = time.Now()
+	maskEnd(a.s.opts.Mask, end, a.masked)
 	// The record outlives who asked for the act.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()

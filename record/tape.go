@@ -34,6 +34,7 @@ type tape struct {
 	bytes   int           // in the window
 	seen    pair          // bytes that came
 	kept    pair          // bytes that are in the history
+	held    [2][]byte     // what follows them and will be there with the next
 	room    int64         // bytes that the history may still take
 	left    [2]bool       // the configuration leaves the stream out
 	cut     bool          // output went over the cap, or was left out
@@ -321,9 +322,10 @@ func (t *tape) wait() {
 	t.mu.Lock()
 }
 
-// committed shows a batch to the clients. With err, the history does not have
-// it and takes no more.
-func (t *tape) committed(pieces []*piece, err error) {
+// committed shows a batch to the clients, but for a tail that is held back all
+// of it in the history. With err, the history does not have it and takes no
+// more.
+func (t *tape) committed(pieces []*piece, held [2][]byte, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
@@ -337,8 +339,10 @@ func (t *tape) committed(pieces []*piece, err error) {
 	if !t.broken {
 		for _, p := range pieces {
 			p.shown = true
-			t.kept[index(p.Stream)] = p.end()
+			i := index(p.Stream)
+			t.kept[i] = p.end() - int64(len(held[i]))
 		}
+		t.held = held
 	}
 	t.wake()
 }
@@ -438,6 +442,9 @@ func (t *tape) older(ctx context.Context, p *client, s int, start int64) ([]byte
 			err = gone(streams[s], at, start) // retention was faster
 		}
 		return data, err
+	}
+	if tail := t.held[s]; at < t.kept[s]+int64(len(tail)) {
+		return slices.Clone(tail[at-t.kept[s]:]), nil
 	}
 	if r := t.rings[s]; r != nil && at >= r.start && at < r.end {
 		return r.read(at, min(olderBytes, start-at))

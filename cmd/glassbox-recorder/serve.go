@@ -22,6 +22,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/version"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/record"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox/native"
 )
 
@@ -70,9 +71,13 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	if err != nil {
 		return err
 	}
+	mask, err := redact.New(boot.History.Filled().Redaction)
+	if err != nil {
+		return err
+	}
 	session := record.New(inner, store, &record.Options{
 		BestEffort: boot.BestEffort || boot.History.Filled().Consistency == history.BestEffort,
-		Config:     config, Spool: tmp, Logger: logger,
+		Config:     config, Mask: mask, Spool: tmp, Logger: logger,
 	})
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)

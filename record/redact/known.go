@@ -20,8 +20,8 @@ type known struct {
 // length holds the secrets of one length.
 type length struct {
 	n     int
-	power uint32 // factor^(n-1): what the first byte of a span adds to its sum
-	any   bool   // one has no checksum
+	power uint32               // factor^(n-1): what the first byte of a span adds to its sum
+	any   bool                 // one has no checksum
 	check [1 << 16 / 64]uint64 // checksums
 	sums  map[[sha256.Size]byte]bool
 }
