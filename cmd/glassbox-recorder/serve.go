@@ -47,10 +47,14 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	if err := recorder.Sweep(tmp); err != nil {
 		return err
 	}
+	mask, err := redact.New(boot.History.Filled().Redaction)
+	if err != nil {
+		return err
+	}
 	var store history.Store // stays a nil interface when the history is off
 	var config func() history.Config
 	if !boot.HistoryOff {
-		if file, err := openHistory(boot); err == nil {
+		if file, err := openHistory(boot, mask); err == nil {
 			store, config = file, file.Settings
 		} else {
 			logger.ErrorContext(ctx, "the history cannot be opened", "error", err)
@@ -68,10 +72,6 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 		Workdir: boot.Workdir, Env: environment(boot), Scripts: tmp,
 		Protected: []string{boot.HistoryDir, "/.agent-history", "/.agent-upload"},
 	})
-	if err != nil {
-		return err
-	}
-	mask, err := redact.New(boot.History.Filled().Redaction)
 	if err != nil {
 		return err
 	}
@@ -175,10 +175,15 @@ func replaceFile(name string, content []byte) error {
 	return nil
 }
 
-func openHistory(boot *wire.Boot) (*sqlite.Store, error) {
+func openHistory(boot *wire.Boot, mask *redact.Masker) (*sqlite.Store, error) {
+	name, _ := mask.Text(boot.Name)
+	metadata := maps.Clone(boot.Metadata)
+	for key, value := range metadata {
+		metadata[key], _ = mask.Text(value)
+	}
 	return sqlite.Open(filepath.Join(boot.HistoryDir, "history.sqlite3"), &sqlite.Options{
-		SandboxID: boot.SandboxID, InstanceID: boot.InstanceID, SandboxName: boot.Name,
-		Metadata: boot.Metadata, SDKVersion: "glassbox/" + version.String(),
+		SandboxID: boot.SandboxID, InstanceID: boot.InstanceID, SandboxName: name,
+		Metadata: metadata, SDKVersion: "glassbox/" + version.String(),
 		Config: boot.History, LeaseOwner: "glassbox-recorder", // which is alone: it locks the folder
 	})
 }
