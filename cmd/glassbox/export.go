@@ -29,13 +29,18 @@ func (a *app) historyExport() *cobra.Command {
 	var f filterFlags
 	var format string
 	cmd := &cobra.Command{
-		Use: "export [SANDBOX]", Short: "Write a sandbox's operations with their whole output as JSON", Args: cobra.MaximumNArgs(1),
+		Use: "export [SANDBOX]", Short: "Write a sandbox's operations as JSON, with their whole output, or as CSV", Args: cobra.MaximumNArgs(1),
 		Long: `Export writes a sandbox's operations to stdout, oldest first, with all that is
 kept of their output: as json (one list) or jsonl (one operation a line).
-Output that is not UTF-8 is written in base64, as stdout_base64 or stderr_base64.`,
+Output that is not UTF-8 is written in base64, as stdout_base64 or stderr_base64.
+
+As csv it is a table for a spreadsheet, with one row an operation and without
+output. A cell that a spreadsheet would run as a formula begins with a '.`,
+		Example: `  glassbox history export research > research.json
+  glassbox history export research --format csv --status failed > failed.csv`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if format != "json" && format != "jsonl" {
-				return usage("--format must be json or jsonl, not %q", format)
+			if err := oneOf("format", format, "json", "jsonl", "csv"); err != nil {
+				return err
 			}
 			filter, err := f.read(cmd, time.Now())
 			if err != nil {
@@ -49,11 +54,14 @@ Output that is not UTF-8 is written in base64, as stdout_base64 or stderr_base64
 			if op != nil {
 				return usage("export takes a sandbox, not an operation")
 			}
+			if format == "csv" {
+				return a.exportCSV(cmd.Context(), h, filter)
+			}
 			return a.export(cmd.Context(), h, filter, format == "json")
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&format, "format", "json", "`form` of the export: json or jsonl")
+	cmd.Flags().StringVar(&format, "format", "json", "`form` of the export: json, jsonl or csv")
 	return cmd
 }
 
