@@ -161,7 +161,10 @@ func (req *createRequest) spec() (*sandbox.Spec, error) {
 		Image: strings.TrimSpace(req.Image.URI), Metadata: req.Metadata, Entrypoint: req.Entrypoint,
 		Limits: req.ResourceLimits, Env: map[string]string{},
 		Name: req.Extensions[wire.ExtName], Workdir: req.Extensions[wire.ExtWorkdir], Network: req.Extensions[wire.ExtNetwork],
-		History: req.Extensions[wire.ExtHistory], HistoryConfig: json.RawMessage(req.Extensions[wire.ExtHistoryConfig]),
+		History: req.Extensions[wire.ExtHistory],
+	}
+	if text := req.Extensions[wire.ExtHistoryConfig]; text != "" {
+		spec.HistoryConfig = json.RawMessage(text)
 	}
 	for name, value := range req.Env {
 		if value != nil {
