@@ -288,6 +288,13 @@ func (s *setting) breach(value any) string {
 	return ""
 }
 
+func (s *setting) nearest(n float64) float64 {
+	if n = max(n, s.min); s.max > 0 {
+		n = min(n, s.max)
+	}
+	return n
+}
+
 func (s *setting) bounds() string {
 	text := "between " + plain(s.min) + " and " + plain(s.max)
 	if s.max == 0 {
@@ -355,11 +362,16 @@ func (c *Config) Values() map[string]any {
 }
 
 // ReadConfig reads what stands in a history. Another program may have left out
-// values, or written some that we do not take: those are the defaults.
+// values, or written some that we do not take: those are the defaults, and a
+// number out of our bounds is the nearest in them.
 func ReadConfig(values map[string]any) *Config {
 	c := &Config{}
 	for _, s := range settings {
-		if value, ok := values[s.name]; ok && s.breach(value) == "" {
+		value, ok := values[s.name]
+		if n, number := real(value); number {
+			value = s.nearest(n)
+		}
+		if ok && s.breach(value) == "" {
 			s.set(c, value)
 		}
 	}

@@ -167,11 +167,12 @@ func (s *Session) keep(r *run) {
 	censor := newCensor(s.opts.Mask)
 	for last := false; ; {
 		batch, pieces, last = r.tape.take()
-		if batch = censor.take(batch, last); last {
+		if batch = censor.take(batch); last {
 			break
 		}
 		r.tape.committed(pieces, censor.held(), s.append(ctx, r.id, batch))
 	}
+	batch = append(batch, censor.end(r.tape.printed())...)
 	res, err := r.inner.Wait(ctx)
 	if err != nil {
 		res = &sandbox.Result{OperationID: r.id, Status: sandbox.Lost, ExitCode: -1, StartedAt: r.started, Reason: err.Error()}

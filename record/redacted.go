@@ -72,6 +72,8 @@ func countMasked(result json.RawMessage, n int) json.RawMessage {
 // holds back is stored with what follows, or at the end.
 type censor struct {
 	streams [2]*redact.Stream // nil: nothing is masked
+	latest  [2]sandbox.Chunk  // whose time is that of what is held back
+	taken   pair              // bytes that came
 	stored  pair              // bytes that have been given to the history
 	masked  int
 }
@@ -80,29 +82,39 @@ func newCensor(m *redact.Masker) *censor {
 	return &censor{streams: [2]*redact.Stream{m.Stream(), m.Stream()}}
 }
 
-// take masks a batch; last tells that no more comes.
-func (c *censor) take(batch []sandbox.Chunk, last bool) []sandbox.Chunk {
+// take masks a batch.
+func (c *censor) take(batch []sandbox.Chunk) []sandbox.Chunk {
 	if c.streams[0] == nil {
 		return batch
 	}
 	masked := make([]sandbox.Chunk, 0, len(batch)+2)
-	var at [2]sandbox.Chunk // whose time is that of what is held back
 	for _, chunk := range batch {
 		i := index(chunk.Stream)
 		data, n := c.streams[i].Write(nil, chunk.Data)
 		c.masked += n
-		at[i] = chunk
+		c.latest[i], c.taken[i] = chunk, c.taken[i]+int64(len(chunk.Data))
 		masked = c.add(masked, chunk, data)
 	}
-	if last {
-		for i, stream := range streams {
-			data, n := c.streams[i].Flush(nil)
-			c.masked += n
-			at[i].Stream = stream
-			masked = c.add(masked, at[i], data)
-		}
-	}
 	return masked
+}
+
+// end returns what is held back of a command that printed so many bytes. What
+// the cap has cut in the middle of what may be a secret is masked, too.
+func (c *censor) end(seen pair) []sandbox.Chunk {
+	var rest []sandbox.Chunk
+	for i, stream := range c.streams {
+		if stream == nil {
+			continue
+		}
+		flush := stream.Flush
+		if seen[i] > c.taken[i] {
+			flush = stream.Cut
+		}
+		data, n := flush(nil)
+		c.masked += n
+		rest = c.add(rest, c.latest[i], data)
+	}
+	return rest
 }
 
 func (c *censor) add(list []sandbox.Chunk, chunk sandbox.Chunk, data []byte) []sandbox.Chunk {

@@ -463,6 +463,13 @@ func gone(stream sandbox.Stream, from, to int64) error {
 	}
 }
 
+// printed tells how much came of each stream.
+func (t *tape) printed() pair {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen
+}
+
 // close frees the ring.
 func (t *tape) close() {
 	t.mu.Lock()

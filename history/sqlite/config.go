@@ -207,7 +207,12 @@ func (s *Store) SetConfig(ctx context.Context, change *history.ConfigChange) (*h
 		// What another program keeps there stays.
 		values := map[string]any{}
 		_ = json.Unmarshal([]byte(meta[keyConfig]), &values)
-		maps.Copy(values, config.Values())
+		for name, value := range config.Values() {
+			if _, there := values[name]; !there {
+				values[name] = value
+			}
+		}
+		maps.Copy(values, change.Changes)
 		set = &history.StoredConfig{Version: found.Version, Revision: found.Revision + 1, Config: *config, UpdatedAt: s.opts.Now().UTC(), UpdatedBy: by}
 		return s.writeConfig(w.conn, meta, set, values)
 	})

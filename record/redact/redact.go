@@ -173,6 +173,17 @@ func (s *Stream) Write(dst, p []byte) (out []byte, masked int) { return s.write(
 // Flush appends what was held back: there will be no more.
 func (s *Stream) Flush(dst []byte) (out []byte, masked int) { return s.write(dst, nil, true) }
 
+// Cut is Flush where the stream was cut: more came, and is not kept. A tail
+// that may be the beginning of a secret is masked.
+func (s *Stream) Cut(dst []byte) (out []byte, masked int) {
+	for _, stage := range s.stages {
+		if d, ok := stage.(*detectStage); ok {
+			d.cut = true
+		}
+	}
+	return s.Flush(dst)
+}
+
 func (s *Stream) write(dst, p []byte, last bool) (out []byte, masked int) {
 	s.raw = append(s.raw, p...)
 	before := len(dst)

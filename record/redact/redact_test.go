@@ -165,6 +165,24 @@ func TestKnown(t *testing.T) {
 	}
 }
 
+// What is cut in the middle of a secret is masked as far as it goes.
+func TestCut(t *testing.T) {
+	m := newMasker(t, nil)
+	for text, want := range map[string]string{
+		"see ghp_" + letters[:20]: "see " + stars(24),
+		"postgres://me:s3cr3t":    "postgres" + stars(12),
+		"no secret, some":         "no secret, some",
+		"at the end gh":           "at the end gh",
+	} {
+		s := m.Stream()
+		out, first := s.Write(nil, []byte(text))
+		out, last := s.Cut(out)
+		if count := first + last; string(out) != want || (count == 1) != (want != text) {
+			t.Errorf("%q became %q (%d), want %q", text, out, count, want)
+		}
+	}
+}
+
 func TestRules(t *testing.T) {
 	for field, rules := range map[string]*redact.Rules{
 		"redaction.skip[1]":         {Skip: []string{redact.JWT, "jwtt"}},

@@ -13,11 +13,24 @@ type detectStage struct {
 	run   *set // what is being masked
 	body  int  // bytes that may still belong to the body of a key; 0: none
 	after byte // in a body: the byte before, as it was written
+	cut   bool // the end is not that of the stream
 	fresh bool // nothing of the body has been masked yet
 	found int  // secrets masked by this write
 }
 
+// telling is how much of a secret is worth to be masked when its end is not
+// known.
+const telling = 8
+
 func (d *detectStage) write(dst, p []byte, last bool) (out []byte, masked int) {
+	if last && d.cut {
+		dst, masked = d.write(dst, p, false)
+		if len(d.held) >= telling {
+			cover(d.held)
+			masked++
+		}
+		return append(dst, d.held...), masked
+	}
 	b := p
 	if len(d.held) > 0 {
 		b = append(d.held, p...)
