@@ -145,7 +145,10 @@ var settings = []setting{
 	{name: "ttl_days", at: func(c *Config) any { return &c.TTLDays }, def: 7, min: 1, null: true},
 	{name: "max_database_bytes", at: func(c *Config) any { return &c.MaxDatabaseBytes }, def: 128 * mib, min: 16 * mib},
 	{name: "max_operation_output_bytes", at: func(c *Config) any { return &c.MaxOperationOutputBytes }, def: 16 * mib, min: 1},
-	{name: "overflow_policy", at: func(c *Config) any { return (*string)(&c.OverflowPolicy) }, choices: []string{"delete_oldest", "stop_recording", "fail_operation"}},
+	{
+		name: "overflow_policy", at: func(c *Config) any { return (*string)(&c.OverflowPolicy) },
+		choices: []string{"delete_oldest", "stop_recording", "fail_operation"},
+	},
 	{name: "capture_stdout", at: func(c *Config) any { return &c.NoStdout }},
 	{name: "capture_stderr", at: func(c *Config) any { return &c.NoStderr }},
 	{name: "output_chunk_bytes", at: func(c *Config) any { return &c.OutputChunkBytes }, def: 16 * kib, min: 4 * kib, max: 256 * kib},
@@ -281,7 +284,7 @@ func (s *setting) breach(value any) string {
 		}
 		return ""
 	}
-	n, ok := real(value)
+	n, ok := number(value)
 	if !ok || n < s.min || n > s.max {
 		return "must be a number " + s.bounds()
 	}
@@ -323,7 +326,7 @@ func whole(value any) (int64, bool) {
 	return 0, false
 }
 
-func real(value any) (float64, bool) {
+func number(value any) (float64, bool) {
 	switch v := value.(type) {
 	case float64:
 		return v, true
@@ -343,7 +346,7 @@ func (s *setting) set(c *Config, value any) {
 			*at = -1 // which is 0, or none
 		}
 	case *float64:
-		*at, _ = real(value)
+		*at, _ = number(value)
 	case *bool:
 		*at = value != true
 	case *string:
@@ -368,7 +371,7 @@ func ReadConfig(values map[string]any) *Config {
 	c := &Config{}
 	for _, s := range settings {
 		value, ok := values[s.name]
-		if n, number := real(value); number {
+		if n, is := number(value); is {
 			value = s.nearest(n)
 		}
 		if ok && s.breach(value) == "" {

@@ -65,13 +65,14 @@ func TestStopRecording(t *testing.T) {
 			t.Errorf("got %+v, %v, want %s", res, err, want)
 		}
 	}
-	gaps := 0
-	for late := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(10 * time.Second); ; <-tick.C {
 		page, err := store.List(t.Context(), &history.Filter{Types: []string{history.HistoryGap}})
 		if err != nil || time.Now().After(late) {
 			t.Fatalf("got %+v, %v, want the gap to end", page, err)
 		}
-		if gaps = len(page.Operations); gaps == 1 && page.Operations[0].Status == sandbox.Succeeded {
+		if len(page.Operations) == 1 && page.Operations[0].Status == sandbox.Succeeded {
 			if got := string(page.Operations[0].Result); !strings.Contains(got, `"operations":3`) || !strings.Contains(got, "stop_recording") {
 				t.Errorf("the gap is %s, want three operations", got)
 			}

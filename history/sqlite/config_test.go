@@ -350,7 +350,9 @@ func TestCleansUpByItself(t *testing.T) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for late := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(20 * time.Second); !is(); <-tick.C {
 		if time.Now().After(late) {
 			t.Fatalf("not in time: %s", what)
 		}

@@ -92,7 +92,7 @@ func takeTurns(arms [2]*sqlite.Store, rng *rand.Rand, turns int, out io.Writer) 
 				}
 			}
 			took[arm] = time.Since(began) / growthTurn
-			time.Sleep(50 * time.Millisecond) // what the turn has left to be cleaned up
+			<-time.After(50 * time.Millisecond) // what the turn has left to be cleaned up
 		}
 		if turn == 0 { // fills caches
 			continue
@@ -146,7 +146,7 @@ func killWriter(path string, size int64) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(self, "fill", "-file", path, "-bytes", strconv.FormatInt(size, 10))
+	cmd := exec.CommandContext(context.Background(), self, "fill", "-file", path, "-bytes", strconv.FormatInt(size, 10))
 	cmd.Stderr = os.Stderr
 	said, err := cmd.StdoutPipe()
 	if err != nil {
@@ -156,7 +156,7 @@ func killWriter(path string, size int64) error {
 		return err
 	}
 	_, err = bufio.NewReader(said).ReadString('\n')
-	time.Sleep(100 * time.Millisecond) // it goes on writing
+	<-time.After(100 * time.Millisecond) // it goes on writing
 	err = errors.Join(err, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	return err
