@@ -194,4 +194,15 @@ func TestHeldBackBehindTheWindow(t *testing.T) {
 	if op := waitEnd(t, store, cmd.ID); op.Command.StderrBytes != 17 || op.Command.StdoutBytes != 9_000_000 {
 		t.Errorf("got %+v, want all of it kept", op.Command)
 	}
+	if _, err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after, err := s.Attach(t.Context(), cmd.ID, sandbox.Offsets{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Close()
+	if n, err := drain(t.Context(), after); err != nil || n != 9_000_017 {
+		t.Errorf("after its end: got %d bytes, %v, want all", n, err)
+	}
 }

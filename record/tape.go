@@ -337,10 +337,16 @@ func (t *tape) committed(pieces []*piece, held [2][]byte, err error) {
 		}
 	}
 	if !t.broken {
+		var ends pair // of what has been committed or is held back
+		for i := range ends {
+			ends[i] = t.kept[i] + int64(len(t.held[i]))
+		}
 		for _, p := range pieces {
 			p.shown = true
-			i := index(p.Stream)
-			t.kept[i] = p.end() - int64(len(held[i]))
+			ends[index(p.Stream)] = p.end()
+		}
+		for i := range ends {
+			t.kept[i] = ends[i] - int64(len(held[i]))
 		}
 		t.held = held
 	}

@@ -85,6 +85,11 @@ func (s *Store) since(moment *atomic.Int64) time.Duration {
 	return s.opts.Now().Sub(time.UnixMicro(last))
 }
 
+// overdue reports whether every operation is to be looked at.
+func (s *Store) overdue() bool {
+	return s.cleaner.looked.Load() == 0 || s.since(&s.cleaner.looked) >= thoroughEvery
+}
+
 func (s *Store) touch(moment *atomic.Int64) { moment.Store(s.opts.Now().UnixMicro()) }
 
 // lastCleaned learns when the last clean-up was from the file.

@@ -363,10 +363,9 @@ func eventually(t *testing.T, what string, is func() bool) {
 // Python package's own clean-up runs beside ours: nothing goes that a consumer
 // has not acknowledged, and the file stays under twice the cap.
 func TestRetentionBesidePython(t *testing.T) {
-	const limit = 2 << 20
-	total := 10_000
+	limit, total := int64(2<<20), 10_000
 	if testing.Short() {
-		total = 1_500
+		limit, total = 1<<20, 1_500
 	}
 	path := filepath.Join(t.TempDir(), "history.sqlite3")
 	h := newHelper(t, path)

@@ -41,8 +41,9 @@ func (s *Store) ReleaseLease(ctx context.Context, key, owner string) error {
 	return err
 }
 
-func (s *Store) lease(ctx context.Context, op, statement string, args ...any) (held bool, err error) {
-	err = s.submit(ctx, op, 128, func(w *writer) error {
+func (s *Store) lease(ctx context.Context, op, statement string, args ...any) (bool, error) {
+	var held bool
+	err := s.submit(ctx, op, 128, func(w *writer) error {
 		res, err := w.conn.run(statement, args...)
 		if err != nil {
 			return err
@@ -51,7 +52,10 @@ func (s *Store) lease(ctx context.Context, op, statement string, args ...any) (h
 		held = n == 1
 		return err
 	})
-	return held, err
+	if err != nil { // whoever stops waiting does not know
+		return false, err
+	}
+	return held, nil
 }
 
 func checkLease(key, owner string, life time.Duration) error {

@@ -57,15 +57,18 @@ func (s *Store) prune(ctx context.Context, thorough bool) (*history.Pruned, erro
 	if _, err := s.Config(ctx); err != nil { // another process may have changed it
 		return nil, err
 	}
-	if s.since(&s.cleaner.looked) >= thoroughEvery {
-		thorough = true
-	}
+	thorough = thorough || s.overdue()
 	if !s.cleaner.busy.TryLock() {
 		return &history.Pruned{Reason: "cleanup in progress"}, nil
 	}
 	defer s.cleaner.busy.Unlock()
 	p := &pruning{s: s, gap: id.New(), thorough: thorough}
 	held, err := s.AcquireLease(ctx, cleanupLease, s.opts.LeaseOwner, leaseFor)
+	if ctx.Err() != nil { // it may have been taken all the same
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		err = errors.Join(err, s.ReleaseLease(ending, cleanupLease, s.opts.LeaseOwner))
+	}
 	if err != nil {
 		return nil, err
 	}

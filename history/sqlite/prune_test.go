@@ -76,6 +76,9 @@ func TestExpired(t *testing.T) {
 		if n := count(t, s); n != 2 {
 			t.Errorf("%s: List gave %d operations, want 2", when, n)
 		}
+		if page, err := s.List(t.Context(), &history.Filter{Text: old.Command.Line}); err != nil || len(page.Operations) != 2 {
+			t.Errorf("%s: search gave %+v, %v, want 2", when, page, err)
+		}
 		if _, err := s.Output(t.Context(), old.ID, sandbox.Stdout, 0, 1); !errors.Is(err, sandbox.ErrNotFound) {
 			t.Errorf("%s: Output gave %v", when, err)
 		}
