@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 // worth its time.
 type known struct {
 	lengths []*length // the longest first
-	least   int
 }
 
 // length holds the secrets of one length.
@@ -72,13 +72,7 @@ func newKnown(secrets []Secret) (*known, error) {
 		return nil, nil
 	}
 	slices.SortFunc(k.lengths, func(a, b *length) int { return b.n - a.n })
-	k.least = k.lengths[len(k.lengths)-1].n
 	return k, nil
-}
-
-// is reports whether a span with this sum is a secret.
-func (l *length) is(h uint32, span []byte) bool {
-	return (l.any || l.check[h>>22]>>(h>>16&63)&1 != 0) && l.sums[sha256.Sum256(span)]
 }
 
 type knownStage struct {
@@ -86,47 +80,54 @@ type knownStage struct {
 	held  []byte
 }
 
+// place is where a secret was found.
+type place struct{ at, n int }
+
 func (s *knownStage) write(dst, p []byte, last bool) (out []byte, masked int) {
 	b := append(s.held, p...)
-	most := s.known.lengths[0].n
-	sums := make([]uint32, len(s.known.lengths))
-	at := 0
-	begin := func() { // sums the spans that begin here
-		for i, l := range s.known.lengths {
-			if at+l.n <= len(b) {
-				sums[i] = sum(b[at : at+l.n])
-			}
-		}
-	}
-	for begin(); at+most <= len(b) || last && at+s.known.least <= len(b); {
-		if n := s.find(b[at:], sums); n > 0 {
-			masked++
-			cover(b[at : at+n])
-			at += n
-			begin()
-			continue
-		}
-		for i, l := range s.known.lengths {
-			if at+l.n < len(b) {
-				sums[i] = (sums[i]-(uint32(b[at])+1)*l.power)*factor + uint32(b[at+l.n]) + 1
-			}
-		}
-		at++
-	}
+	// A secret may begin wherever the longest would still end in what is there.
+	limit := len(b) - s.known.lengths[0].n + 1
 	if last {
-		at = len(b)
+		limit = len(b)
 	}
+	if limit <= 0 {
+		s.held = b
+		return dst, 0
+	}
+	var found []place
+	for _, l := range s.known.lengths {
+		found = l.search(b, limit, found)
+	}
+	slices.SortFunc(found, func(a, b place) int { return cmp.Or(a.at-b.at, b.n-a.n) })
+	at := 0
+	for _, f := range found { // the first, and of those the longest
+		if f.at >= at {
+			cover(b[f.at : f.at+f.n])
+			at, masked = f.at+f.n, masked+1
+		}
+	}
+	at = max(at, limit)
 	dst = append(dst, b[:at]...)
 	s.held = append([]byte(nil), b[at:]...)
 	return dst, masked
 }
 
-// find returns the length of the secret with which b begins; 0: none does.
-func (s *knownStage) find(b []byte, sums []uint32) int {
-	for i, l := range s.known.lengths {
-		if l.n <= len(b) && l.is(sums[i], b[:l.n]) {
-			return l.n
-		}
+// search finds the secrets of this length that begin before limit.
+func (l *length) search(b []byte, limit int, found []place) []place {
+	limit = min(limit, len(b)-l.n+1)
+	if limit <= 0 {
+		return found
 	}
-	return 0
+	h := sum(b[:l.n])
+	for at := 0; ; at++ {
+		if l.any || l.check[h>>22]>>(h>>16&63)&1 != 0 {
+			if l.sums[sha256.Sum256(b[at:at+l.n])] {
+				found = append(found, place{at, l.n})
+			}
+		}
+		if at+1 == limit {
+			return found
+		}
+		h = (h-(uint32(b[at])+1)*l.power)*factor + uint32(b[at+l.n]) + 1
+	}
 }
