@@ -263,33 +263,32 @@ func (s *setting) value(c *Config) any {
 
 // breach tells which rule a value in JSON form breaks; empty: none.
 func (s *setting) breach(value any) string {
+	ok, rule := false, ""
 	switch s.at(&Config{}).(type) {
 	case *bool:
-		if _, ok := value.(bool); !ok {
-			return "must be true or false"
-		}
-		return ""
+		_, ok = value.(bool)
+		rule = "must be true or false"
 	case *string:
-		if text, ok := value.(string); !ok || !slices.Contains(s.choices, text) {
-			return "must be " + strings.Join(s.choices[:len(s.choices)-1], ", ") + " or " + s.choices[len(s.choices)-1]
-		}
-		return ""
+		text, is := value.(string)
+		ok = is && slices.Contains(s.choices, text)
+		last := len(s.choices) - 1
+		rule = "must be " + strings.Join(s.choices[:last], ", ") + " or " + s.choices[last]
 	case *int64:
-		if value == nil && s.null {
-			return ""
-		}
-		n, ok := whole(value)
-		if !ok || float64(n) < s.min || s.max > 0 && float64(n) > s.max {
-			return "must be a whole number " + s.bounds()
-		}
+		n, is := whole(value)
+		ok = is && s.within(float64(n)) || value == nil && s.null
+		rule = "must be a whole number " + s.bounds()
+	default:
+		n, is := number(value)
+		ok = is && s.within(n)
+		rule = "must be a number " + s.bounds()
+	}
+	if ok {
 		return ""
 	}
-	n, ok := number(value)
-	if !ok || n < s.min || n > s.max {
-		return "must be a number " + s.bounds()
-	}
-	return ""
+	return rule
 }
+
+func (s *setting) within(n float64) bool { return n >= s.min && (s.max == 0 || n <= s.max) }
 
 func (s *setting) nearest(n float64) float64 {
 	if n = max(n, s.min); s.max > 0 {

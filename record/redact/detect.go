@@ -132,26 +132,33 @@ func (r *rule) try(b []byte, prev byte, last bool) finding {
 	if r.find != nil {
 		return r.find(b, last)
 	}
-	end := len(r.anchor)
-	for end < len(b) && r.run.has(b[end]) && (r.max == 0 || end <= len(r.anchor)+r.max) {
-		end++
+	return r.follow(b, last)
+}
+
+// follow looks at the run behind the literal.
+func (r *rule) follow(b []byte, last bool) finding {
+	begin, limit := len(r.anchor), len(b)
+	if r.max > 0 { // one more tells that the run is too long
+		limit = min(limit, begin+r.max+1)
 	}
-	n := end - len(r.anchor)
-	f := finding{end: end}
-	if r.keep {
-		f.start = len(r.anchor)
-	}
+	end := until(b, begin, r.run, limit)
+	n := end - begin
+	open := end == len(b) && !last // it may go on
 	switch {
 	case r.max > 0 && n > r.max:
 		return finding{}
-	case end == len(b) && !last && (n < r.min || r.max > 0):
+	case open && (n < r.min || r.max > 0):
 		return finding{verdict: more}
 	case n < r.min:
 		return finding{}
-	case r.max == 0:
+	}
+	f := finding{verdict: hit, end: end}
+	if r.keep {
+		f.start = begin
+	}
+	if r.max == 0 {
 		f.run = r.run
 	}
-	f.verdict = hit
 	return f
 }
 
