@@ -118,15 +118,19 @@ func (o *Options) withDefaults() (*Options, error) {
 	if opts.HistoryMode == Recorded && opts.History.Filled().Consistency == history.BestEffort {
 		opts.HistoryMode = BestEffort
 	}
+	return &opts, opts.validate()
+}
+
+func (o *Options) validate() error {
 	switch {
-	case opts.Cleanup != OnClose && opts.Cleanup != Never:
-		return nil, sandbox.Invalid("cleanup", "must be on_close or never")
-	case opts.HistoryMode != Recorded && opts.HistoryMode != BestEffort && opts.HistoryMode != NoHistory:
-		return nil, sandbox.Invalid("history", "must be empty, best_effort or none")
-	case opts.TTL < 0:
-		return nil, sandbox.Invalid("ttl", "must be positive, or 0 for as long as the service says")
+	case o.Cleanup != OnClose && o.Cleanup != Never:
+		return sandbox.Invalid("cleanup", "must be on_close or never")
+	case o.HistoryMode != Recorded && o.HistoryMode != BestEffort && o.HistoryMode != NoHistory:
+		return sandbox.Invalid("history", "must be empty, best_effort or none")
+	case o.TTL < 0:
+		return sandbox.Invalid("ttl", "must be positive, or 0 for as long as the service says")
 	}
-	return &opts, nil
+	return nil
 }
 
 // Create makes a sandbox on a service and waits until it answers.

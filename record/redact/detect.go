@@ -1,6 +1,9 @@
 package redact
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // The detectors.
 const (
@@ -83,33 +86,35 @@ const (
 )
 
 var rules = slices.Concat(
-	fixed(CloudKeyID, upper, 16, 16, upper, "AKIA", "ASIA", "AROA", "AIDA", "AGPA", "ANPA", "ABIA", "ACCA"),
-	fixed(CloudKeyID, base64u, 35, 35, word, "AIza"),
-	fixed(CloudKeyID, alnum, 12, 26, alnum, "LTAI"),
-	fixed(CloudKeyID, alnum, 32, 32, alnum, "AKID"),
-	fixed(GitToken, alnum, 36, 0, nil, "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-	fixed(GitToken, word, 22, 0, nil, "github_pat_"),
-	fixed(GitToken, base64u, 20, 0, nil, "glpat-"),
+	like(rule{detector: CloudKeyID, run: upper, min: 16, max: 16, apart: upper}, "AKIA", "ASIA", "AROA", "AIDA", "AGPA", "ANPA", "ABIA", "ACCA"),
+	like(rule{detector: CloudKeyID, run: base64u, min: 35, max: 35, apart: word}, "AIza"),
+	like(rule{detector: CloudKeyID, run: alnum, min: 12, max: 26, apart: alnum}, "LTAI"),
+	like(rule{detector: CloudKeyID, run: alnum, min: 32, max: 32, apart: alnum}, "AKID"),
+	like(rule{detector: GitToken, run: alnum, min: 36}, "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+	like(rule{detector: GitToken, run: word, min: 22}, "github_pat_"),
+	like(rule{detector: GitToken, run: base64u, min: 20}, "glpat-"),
 	[]*rule{{detector: PEMKey, anchor: "-----BEGIN ", find: findKey}},
 	[]*rule{{detector: JWT, anchor: "eyJ", apart: alnum, find: findJWT}},
-	keeping(fixed(BearerHeader, bearer, 20, 0, alnum, "Bearer ", "bearer ", "BEARER ")),
+	keeping(like(rule{detector: BearerHeader, run: bearer, min: 20, apart: alnum}, "Bearer ", "bearer ", "BEARER ")),
 	[]*rule{{detector: URLPassword, anchor: "://", find: findPassword}},
-	fixed(ModelProviderKey, base64u, 32, 0, base64u, "sk-"),
-	fixed(ModelProviderKey, alnum, 40, 0, alnum, "gsk_", "pplx-"),
-	fixed(ModelProviderKey, alnum, 30, 0, word, "hf_", "r8_"),
-	fixed(ModelProviderKey, alnum, 60, 0, base64u, "xai-"),
-	fixed(ChatToken, base64u, 20, 0, nil, "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xapp-"),
-	keeping(fixed(ChatToken, setOf("azAZ09//"), 30, 0, nil, "hooks.slack.com/services/")),
-	keeping(fixed(ChatToken, setOf("09af--"), 32, 36, nil, "/bot/v2/hook/")),
-	keeping(fixed(ChatToken, hexa, 64, 64, nil, "access_token=")),
+	like(rule{detector: ModelProviderKey, run: base64u, min: 32, apart: base64u}, "sk-"),
+	like(rule{detector: ModelProviderKey, run: alnum, min: 40, apart: alnum}, "gsk_", "pplx-"),
+	like(rule{detector: ModelProviderKey, run: alnum, min: 30, apart: word}, "hf_", "r8_"),
+	like(rule{detector: ModelProviderKey, run: alnum, min: 60, apart: base64u}, "xai-"),
+	like(rule{detector: ChatToken, run: base64u, min: 20}, "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xapp-"),
+	keeping(like(rule{detector: ChatToken, run: setOf("azAZ09//"), min: 30}, "hooks.slack.com/services/")),
+	keeping(like(rule{detector: ChatToken, run: setOf("09af--"), min: 32, max: 36}, "/bot/v2/hook/")),
+	keeping(like(rule{detector: ChatToken, run: hexa, min: 64, max: 64}, "access_token=")),
 	[]*rule{{detector: ChatToken, anchor: ":AA", run: base64u, min: 32, max: 34}}, // of Telegram, behind the bot's number
 )
 
-// fixed makes a rule for each literal.
-func fixed(detector string, run *set, least, most int, apart *set, anchors ...string) []*rule {
+// like makes a rule for each literal.
+func like(form rule, anchors ...string) []*rule {
 	list := make([]*rule, len(anchors))
 	for i, anchor := range anchors {
-		list[i] = &rule{detector: detector, anchor: anchor, run: run, min: least, max: most, apart: apart}
+		r := form
+		r.anchor = anchor
+		list[i] = &r
 	}
 	return list
 }
@@ -205,21 +210,12 @@ func findPassword(b []byte, last bool) finding {
 	if end == len(b) && !last && end < begin+maxUserinfo {
 		return finding{verdict: more}
 	}
-	colon := slices.Index(b[begin:end], ':')
-	at := begin + lastIndex(b[begin:end], '@')
+	colon := bytes.IndexByte(b[begin:end], ':')
+	at := begin + bytes.LastIndexByte(b[begin:end], '@')
 	if colon < 0 || at <= begin+colon+1 {
 		return finding{}
 	}
 	return finding{verdict: hit, start: begin + colon + 1, end: at}
-}
-
-func lastIndex(b []byte, c byte) int {
-	for i := len(b) - 1; i >= 0; i-- {
-		if b[i] == c {
-			return i
-		}
-	}
-	return -1
 }
 
 // findKey finds the first line of a private key; its body follows.
@@ -233,18 +229,9 @@ func findKey(b []byte, last bool) finding {
 		return finding{}
 	case len(rest) < len(dashes):
 		return finding{verdict: more}
-	case !contains(b[begin:end], "PRIVATE KEY"):
+	case !bytes.Contains(b[begin:end], []byte("PRIVATE KEY")):
 		return finding{}
 	}
 	end += len(dashes)
 	return finding{verdict: hit, start: end, end: end, body: true}
-}
-
-func contains(b []byte, text string) bool {
-	for i := 0; i+len(text) <= len(b); i++ {
-		if string(b[i:i+len(text)]) == text {
-			return true
-		}
-	}
-	return false
 }
