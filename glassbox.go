@@ -14,6 +14,7 @@ package glassbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -75,6 +76,9 @@ type Options struct {
 	Cleanup Cleanup
 	// HistoryMode; empty: Recorded.
 	HistoryMode HistoryMode
+	// History says what is kept, for how long and in which form; nil: the
+	// defaults.
+	History *history.Config
 	// Direct goes to the sandbox around the service's proxy.
 	Direct bool
 	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
@@ -109,15 +113,25 @@ func (o *Options) withDefaults() (*Options, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	switch {
-	case opts.Cleanup != OnClose && opts.Cleanup != Never:
-		return nil, sandbox.Invalid("cleanup", "must be on_close or never")
-	case opts.HistoryMode != Recorded && opts.HistoryMode != BestEffort && opts.HistoryMode != NoHistory:
-		return nil, sandbox.Invalid("history", "must be empty, best_effort or none")
-	case opts.TTL < 0:
-		return nil, sandbox.Invalid("ttl", "must be positive, or 0 for as long as the service says")
+	if err := opts.History.Validate(); err != nil {
+		return nil, err
 	}
-	return &opts, nil
+	if opts.HistoryMode == Recorded && opts.History.Filled().Consistency == history.BestEffort {
+		opts.HistoryMode = BestEffort
+	}
+	return &opts, opts.validate()
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Cleanup != OnClose && o.Cleanup != Never:
+		return sandbox.Invalid("cleanup", "must be on_close or never")
+	case o.HistoryMode != Recorded && o.HistoryMode != BestEffort && o.HistoryMode != NoHistory:
+		return sandbox.Invalid("history", "must be empty, best_effort or none")
+	case o.TTL < 0:
+		return sandbox.Invalid("ttl", "must be positive, or 0 for as long as the service says")
+	}
+	return nil
 }
 
 // Create makes a sandbox on a service and waits until it answers.
@@ -244,6 +258,13 @@ func (s *service) spec() *sandbox.Spec {
 	spec := &sandbox.Spec{
 		Image: s.opts.Image, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.TTL,
 		Limits: s.opts.Limits, Network: s.opts.Network, Workdir: s.opts.Workdir, History: string(s.opts.HistoryMode),
+	}
+	if s.opts.History != nil {
+		config, err := json.Marshal(s.opts.History)
+		if err != nil {
+			panic(err) // plain values only
+		}
+		spec.HistoryConfig = config
 	}
 	if spec.Workdir == "" {
 		spec.Workdir = wire.DefaultWorkdir

@@ -11,6 +11,7 @@ import (
 
 	"github.com/glassboxhq/glassbox"
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 	"github.com/glassboxhq/glassbox/sandbox/sandboxtest"
 )
@@ -116,6 +117,39 @@ func TestCreateIsRecorded(t *testing.T) {
 		if strings.Contains(text, "s3cr3t") {
 			t.Errorf("a secret is recorded: %s", text)
 		}
+	}
+}
+
+// The configuration of a history goes with the creation of its sandbox.
+func TestHistoryConfig(t *testing.T) {
+	known := "a very secret word"
+	box := newBox(t, &glassbox.Options{
+		Metadata: map[string]string{"key": "AKIA" + "IOSFODNN7EXAMPLE"},
+		History: &glassbox.HistoryConfig{
+			TTLDays: 30, MaxOperationOutputBytes: 100,
+			Redaction: &redact.Rules{Patterns: []string{`corp-\d+`}, Known: []redact.Secret{redact.Hash(known)}},
+		},
+	})
+	res, err := box.Run(t.Context(), "echo corp-123 a very secret word; seq 1000", nil)
+	if err != nil || !strings.HasPrefix(string(res.Stdout), "corp-123 "+known+"\n") || res.Recording != sandbox.RecordedTruncated {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	got, err := box.History().Output(t.Context(), res.OperationID, sandbox.Stdout, 0, 1000)
+	if want := "******** ******************\n1\n2\n"; err != nil || !strings.HasPrefix(string(got), want) || len(got) != 100 {
+		t.Errorf("kept: %q, %v, want 100 bytes that begin with %q", got, err, want)
+	}
+	config, err := box.History().Config(t.Context())
+	if err != nil || config.Config.TTLDays != 30 || config.Config.Redaction != nil {
+		t.Errorf("got %+v, %v", config, err)
+	}
+	for _, op := range list(t, box, nil) {
+		if text := string(op.Request) + string(op.Result); strings.Contains(text, "EXAMPLE") {
+			t.Errorf("%s keeps a key: %s", op.Type, text)
+		}
+	}
+	_, err = glassbox.Create(t.Context(), serverURL, &glassbox.Options{History: &glassbox.HistoryConfig{TTLDays: 1, CompressionLevel: 10}})
+	if e, ok := errors.AsType[*sandbox.Error](err); !ok || e.Code != sandbox.CodeHistoryConfig || e.Field != "compression_level" {
+		t.Errorf("got %v, want the field named", err)
 	}
 }
 

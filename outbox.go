@@ -14,6 +14,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -22,7 +23,10 @@ import (
 // and after the act. That of a creation goes into the sandbox's own history as
 // soon as there is one; that of a creation that failed, or of an end, has no
 // history to go to and stays here for its retention.
-type outbox struct{ dir string }
+type outbox struct {
+	dir  string
+	mask *redact.Masker // of what is written
+}
 
 // Pending is a record that stands in no sandbox's own history.
 type Pending struct {
@@ -36,6 +40,7 @@ const outboxRetention = 7 * 24 * time.Hour
 // entry is one record in the outbox.
 type entry struct {
 	Pending
+	mask *redact.Masker
 	file string
 	PID  int `json:"pid"` // of who writes it
 }
@@ -44,15 +49,16 @@ type entry struct {
 func (o *outbox) begin(ctx context.Context, source, opType, sandboxID string, request json.RawMessage) (*entry, error) {
 	op := &history.Operation{
 		ID: id.New(), Type: opType, Status: sandbox.Started, Actor: history.ActorFrom(ctx),
-		Source: source, StartedAt: time.Now(), Request: request,
+		Source: source, StartedAt: time.Now(),
 	}
+	op.Request, _ = o.mask.JSON(request)
 	if op.Source == "" {
 		op.Source = history.SourceSDK
 	}
 	if err := op.Actor.Validate(); err != nil {
 		return nil, err
 	}
-	e := &entry{Pending: Pending{sandboxID, op}, file: filepath.Join(o.dir, op.ID+".json"), PID: os.Getpid()}
+	e := &entry{Pending: Pending{sandboxID, op}, mask: o.mask, file: filepath.Join(o.dir, op.ID+".json"), PID: os.Getpid()}
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return nil, e.fault(err)
 	}
@@ -125,7 +131,8 @@ func (e *entry) deleted(err error) error {
 }
 
 func (e *entry) end(status sandbox.Status, result map[string]any) {
-	e.Operation.Status, e.Operation.CompletedAt, e.Operation.Result = status, time.Now(), history.Encode(result)
+	e.Operation.Status, e.Operation.CompletedAt = status, time.Now()
+	e.Operation.Result, _ = e.mask.JSON(history.Encode(result))
 	e.Operation.Duration = max(e.Operation.CompletedAt.Sub(e.Operation.StartedAt), 0)
 	e.Operation.DurationMS = e.Operation.Duration.Milliseconds()
 }

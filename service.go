@@ -11,6 +11,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/internal/sockets"
 	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 	"github.com/glassboxhq/glassbox/sandbox/opensandbox"
 	"github.com/glassboxhq/glassbox/sandbox/recorded"
@@ -32,6 +33,9 @@ func dial(ctx context.Context, url string, o *Options) (*service, error) {
 		return nil, err
 	}
 	s.outbox = &outbox{dir: filepath.Join(opts.StateDir, "outbox")}
+	if s.outbox.mask, err = redact.New(opts.History.Filled().Redaction); err != nil {
+		return nil, err
+	}
 	p := &opensandbox.Options{
 		Key: key(opts.APIKey), Direct: opts.Direct, RequestTimeout: opts.RequestTimeout, Opener: s.open,
 	}

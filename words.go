@@ -2,6 +2,7 @@ package glassbox
 
 import (
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -13,6 +14,12 @@ type Operation = history.Operation
 
 // Filter picks operations.
 type Filter = history.Filter
+
+// HistoryConfig says what a history keeps, for how long and in which form.
+type HistoryConfig = history.Config
+
+// Redaction says which secrets are masked in a history.
+type Redaction = redact.Rules
 
 // Command says what to run, and how.
 type Command = sandbox.Command

@@ -19,7 +19,12 @@ func (b broken) Import(context.Context, *Operation) error              { return 
 func (b broken) Get(context.Context, string) (*Operation, error)       { return nil, b.err }
 func (b broken) List(context.Context, *Filter) (*Page, error)          { return nil, b.err }
 func (b broken) Changes(context.Context, *ChangeQuery) (*Feed, error)  { return nil, b.err }
+func (b broken) Config(context.Context) (*StoredConfig, error)         { return nil, b.err }
 func (b broken) Close() error                                          { return nil }
+
+func (b broken) SetConfig(context.Context, *ConfigChange) (*StoredConfig, error) {
+	return nil, b.err
+}
 
 func (b broken) Output(context.Context, string, sandbox.Stream, int64, int64) ([]byte, error) {
 	return nil, b.err

@@ -169,6 +169,18 @@ type Pruner interface {
 	Prune(ctx context.Context) (*Pruned, error)
 }
 
+// Leaser gives a right to one of several processes that share a history, until
+// a time: who dies with it loses it.
+type Leaser interface {
+	// AcquireLease takes the lease, unless another owner has it; its own it
+	// prolongs.
+	AcquireLease(ctx context.Context, key, owner string, life time.Duration) (held bool, err error)
+	// RenewLease prolongs a lease that owner still has.
+	RenewLease(ctx context.Context, key, owner string, life time.Duration) (held bool, err error)
+	// ReleaseLease gives it back; one that owner has lost stays.
+	ReleaseLease(ctx context.Context, key, owner string) error
+}
+
 // Pruned tells what a clean-up did.
 type Pruned struct {
 	Operations int64  `json:"deleted_operations"`

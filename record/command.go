@@ -171,27 +171,31 @@ func (s *Session) keep(r *run) {
 	ctx := context.Background()
 	var batch []sandbox.Chunk
 	var pieces []*piece
+	censor := newCensor(s.opts.Mask)
 	for last := false; ; {
-		if batch, pieces, last = r.tape.take(); last {
+		batch, pieces, last = r.tape.take()
+		if batch = censor.take(batch); last {
 			break
 		}
-		r.tape.committed(pieces, s.append(ctx, r.id, batch))
+		r.tape.committed(pieces, censor.held(), s.append(ctx, r.id, batch))
 		s.writeMoments(ctx, r, false)
 	}
 	s.writeMoments(ctx, r, true)
+	batch = append(batch, censor.end(r.tape.printed())...)
 	res, err := r.inner.Wait(ctx)
 	if err != nil {
 		res = &sandbox.Result{OperationID: r.id, Status: sandbox.Lost, ExitCode: -1, StartedAt: r.started, Reason: err.Error()}
 	}
 	r.settle(res)
 	if r.act.recorded {
+		r.act.masked += censor.masked
 		res.Recording = r.act.finish(ctx, r.end(res, batch))
 	}
 	var storeErr error
 	if res.Recording == sandbox.RecordedPart {
 		storeErr = errPartial
 	}
-	r.tape.committed(pieces, storeErr)
+	r.tape.committed(pieces, [2][]byte{}, storeErr)
 	r.tape.mu.Lock()
 	r.tape.result = res
 	r.tape.wake()
@@ -203,6 +207,9 @@ func (s *Session) keep(r *run) {
 var errPartial = errors.New("partly recorded")
 
 func (s *Session) append(ctx context.Context, opID string, batch []sandbox.Chunk) error {
+	if len(batch) == 0 { // all of it is held back
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	err := s.store.Append(ctx, opID, batch)
@@ -227,6 +234,8 @@ func (r *run) settle(res *sandbox.Result) {
 		res.Recording = sandbox.NotRecorded
 	case t.broken:
 		res.Recording = sandbox.RecordedPart
+	case t.left == [2]bool{true, true} && t.cut:
+		res.Recording = sandbox.RecordedMetadata
 	case t.cut:
 		res.Recording = sandbox.RecordedTruncated
 	default:

@@ -26,6 +26,12 @@ type debts struct {
 	since  time.Time
 	until  time.Time
 	reason string
+	// stopped tells that the policy of the history keeps it from recording. The
+	// gap that this leaves is begun at once, so that it stands there even if
+	// this process dies, and ended when there is room.
+	stopped bool
+	begun   bool
+	gap     string // id of the operation that tells what is missing
 }
 
 type owed struct {
@@ -57,16 +63,33 @@ func (d *debts) miss(err error) {
 	d.count(err)
 }
 
+// stop counts an operation that the policy leaves out.
+func (d *debts) stop(err error) {
+	d.mu.Lock()
+	d.count(err)
+	d.stopped = true
+	d.mu.Unlock()
+	d.wake()
+}
+
+// resume tells that the history has just taken a record.
+func (d *debts) resume() {
+	d.mu.Lock()
+	d.stopped = false
+	d.mu.Unlock()
+	d.wake()
+}
+
 func (d *debts) count(err error) {
 	now := time.Now()
 	if d.missed == 0 {
-		d.since, d.reason = now, string(sandbox.CodeOf(err))+": "+err.Error()
+		d.since, d.reason, d.gap, d.begun = now, string(sandbox.CodeOf(err))+": "+err.Error(), id.New(), false
 	}
 	d.missed, d.until = d.missed+1, now
 }
 
-// nudge tells that the history has just taken a record.
-func (d *debts) nudge() {
+// wake lets the payer look.
+func (d *debts) wake() {
 	select {
 	case d.due <- struct{}{}:
 	default:
@@ -88,6 +111,7 @@ func (s *Session) settleDebts() {
 		case <-s.debts.due:
 		case <-tick.C:
 		case <-s.debts.last:
+			s.debts.resume() // there is no other time to tell what is missing
 			s.pay()
 			return
 		}
@@ -118,23 +142,46 @@ func (s *Session) pay() {
 		}
 		d.mu.Unlock()
 	}
+	s.tellGap(ctx)
+}
+
+// tellGap records how many operations ran unrecorded, and when.
+func (s *Session) tellGap(ctx context.Context) {
+	d := &s.debts
 	d.mu.Lock()
-	missed, since, until, reason := d.missed, d.since, d.until, d.reason
-	d.missed = 0
+	missed, until, begun, stopped := d.missed, d.until, d.begun, d.stopped
+	gap := &history.Operation{
+		ID: d.gap, Type: history.HistoryGap, Status: sandbox.Started,
+		Source: history.SourceSDK, Actor: history.Actor{Type: history.System}, StartedAt: d.since,
+		Request: history.EncodeRequest(map[string]any{}),
+	}
+	result := history.Encode(map[string]any{"operations": missed, "reason": d.reason})
+	if !stopped {
+		d.missed = 0
+	}
 	d.mu.Unlock()
-	if missed == 0 {
+	var err error
+	switch {
+	case missed == 0, stopped && begun:
+	case stopped:
+		if err = s.store.Begin(ctx, gap); err == nil || errors.Is(err, sandbox.ErrExists) {
+			d.mu.Lock()
+			d.begun = true
+			d.mu.Unlock()
+		}
+	case begun:
+		err = s.store.Finish(ctx, gap.ID, &history.End{Status: sandbox.Succeeded, At: until, Result: result, OutputComplete: true})
+	default:
+		gap.Status, gap.CompletedAt, gap.Result = sandbox.Succeeded, until, result
+		err = s.store.Import(ctx, gap)
+	}
+	if err == nil || stopped {
 		return
 	}
-	gap := &history.Operation{
-		ID: id.New(), Type: history.HistoryGap, Status: sandbox.Succeeded,
-		Source: history.SourceSDK, Actor: history.Actor{Type: history.System},
-		StartedAt: since, CompletedAt: until,
-		Request: history.EncodeRequest(map[string]any{}),
-		Result:  history.Encode(map[string]any{"operations": missed, "reason": reason}),
+	d.mu.Lock() // the next time
+	defer d.mu.Unlock()
+	if d.missed == 0 {
+		d.gap, d.begun, d.since, d.until = gap.ID, begun, gap.StartedAt, until
 	}
-	if err := s.store.Import(ctx, gap); err != nil {
-		d.mu.Lock()
-		d.missed, d.since, d.reason = d.missed+missed, since, reason
-		d.mu.Unlock()
-	}
+	d.missed += missed
 }

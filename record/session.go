@@ -22,6 +22,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -30,7 +31,13 @@ type Options struct {
 	// BestEffort runs what cannot be recorded, and counts it; else it is
 	// refused.
 	BestEffort bool
-	// MaxOutput is what is kept of the output of one command; 0: 16 MiB.
+	// Config returns the configuration that holds, and is asked for each
+	// command; nil: the defaults.
+	Config func() history.Config
+	// Mask masks secrets in what is recorded; nil: every detector.
+	Mask *redact.Masker
+	// MaxOutput is what is kept of the output of one command, in the place of
+	// what the configuration says.
 	MaxOutput int64
 	// Spool is a directory for output beyond MaxOutput that a client has not
 	// read; empty: the temporary directory. SpoolBytes bounds it for each
@@ -52,8 +59,15 @@ func (o *Options) withDefaults() *Options {
 	if o != nil {
 		opts = *o
 	}
-	if opts.MaxOutput == 0 {
-		opts.MaxOutput = 16 << 20
+	if opts.Mask == nil {
+		mask, err := redact.New(nil)
+		if err != nil {
+			panic(err) // the defaults are right
+		}
+		opts.Mask = mask
+	}
+	if opts.Config == nil {
+		opts.Config = func() history.Config { return history.Config{} }
 	}
 	if opts.SpoolBytes == 0 {
 		opts.SpoolBytes = 64 << 20
@@ -177,6 +191,7 @@ type act struct {
 	id       string
 	recorded bool
 	file     *history.File
+	masked   int // in what the operation says as it begins
 }
 
 // begin records the start of an operation. The returned operation, if any, is
@@ -200,11 +215,12 @@ func (s *Session) begin(ctx context.Context, op *history.Operation) (*act, *hist
 	if s.store == nil {
 		return a, nil, nil
 	}
+	a.masked = maskOperation(s.opts.Mask, op)
 	err := s.store.Begin(ctx, op)
 	switch {
 	case err == nil:
 		a.recorded = true
-		s.debts.nudge()
+		s.debts.resume()
 		return a, nil, nil
 	case errors.Is(err, sandbox.ErrExists):
 		earlier, err := s.store.Get(ctx, op.ID)
@@ -212,12 +228,36 @@ func (s *Session) begin(ctx context.Context, op *history.Operation) (*act, *hist
 			return nil, nil, err
 		}
 		return nil, earlier, sameRequest(op, earlier)
+	case errors.Is(err, history.ErrStopped):
+		s.debts.stop(err)
+		return a, nil, nil
+	case errors.Is(err, history.ErrFull):
+		return nil, nil, err // the policy is to refuse
 	case s.opts.BestEffort && errors.Is(err, sandbox.ErrHistory):
 		s.opts.Logger.WarnContext(ctx, "operation runs unrecorded", "operation", op.ID, "type", op.Type, "error", err)
 		s.debts.miss(err)
 		return a, nil, nil
 	}
 	return nil, nil, err
+}
+
+// Import records an operation that has ended elsewhere.
+func (s *Session) Import(ctx context.Context, op *history.Operation) error {
+	if s.store == nil {
+		return &sandbox.Error{Op: "import operation", Code: sandbox.CodeUnsupported, Message: "nothing is recorded"}
+	}
+	masked := *op
+	if masked.Command != nil {
+		command := *masked.Command
+		masked.Command = &command
+	}
+	masked.Result = countMasked(masked.Result, maskOperation(s.opts.Mask, &masked))
+	err := s.store.Import(ctx, &masked)
+	if errors.Is(err, history.ErrStopped) {
+		s.debts.stop(err)
+		return nil
+	}
+	return err
 }
 
 // finish records the end of an operation. What cannot be recorded now is kept
@@ -227,6 +267,7 @@ func (a *act) finish(ctx context.Context, end *history.End) sandbox.Recording {
 		return sandbox.NotRecorded
 	}
 	end.At = time.Now()
+	maskEnd(a.s.opts.Mask, end, a.masked)
 	// The record outlives who asked for the act.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()

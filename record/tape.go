@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,8 @@ import (
 // from the ring what is there; the rest is gone.
 type tape struct {
 	opts   *Options
+	gather time.Duration // how long output waits for more before it is committed
+	enough int           // and how much of it does not wait
 	output func(ctx context.Context, stream sandbox.Stream, offset, length int64) ([]byte, error)
 
 	mu      sync.Mutex
@@ -31,8 +34,10 @@ type tape struct {
 	bytes   int           // in the window
 	seen    pair          // bytes that came
 	kept    pair          // bytes that are in the history
+	held    [2][]byte     // what follows them and will be there with the next
 	room    int64         // bytes that the history may still take
-	cut     bool          // output went over the cap
+	left    [2]bool       // the configuration leaves the stream out
+	cut     bool          // output went over the cap, or was left out
 	broken  bool          // the history failed in between
 	rings   [2]*ring
 	clients map[*client]struct{}
@@ -72,9 +77,15 @@ const (
 )
 
 func newTape(opts *Options, record bool) *tape {
-	t := &tape{opts: opts, moved: make(chan struct{}), clients: map[*client]struct{}{}}
+	config := opts.Config()
+	config = *config.Filled()
+	t := &tape{
+		opts: opts, moved: make(chan struct{}), clients: map[*client]struct{}{},
+		gather: min(gather, time.Duration(config.OutputFlushIntervalMS)*time.Millisecond),
+		enough: int(config.OutputFlushBytes), left: [2]bool{config.NoStdout, config.NoStderr},
+	}
 	if record {
-		t.room = opts.MaxOutput
+		t.room = cmp.Or(opts.MaxOutput, config.MaxOperationOutputBytes)
 	}
 	return t
 }
@@ -98,7 +109,9 @@ func (t *tape) add(c sandbox.Chunk, record bool) {
 	}
 	n := int64(0)
 	if record && !t.broken {
-		n = min(t.room, int64(len(c.Data)))
+		if n = min(t.room, int64(len(c.Data))); t.left[index(c.Stream)] {
+			n = 0
+		}
 		t.cut = t.cut || n < int64(len(c.Data))
 	}
 	t.room -= n
@@ -278,13 +291,17 @@ func (t *tape) lastRecordable() *piece {
 	return nil
 }
 
-// gather is how long output waits for more before it is committed.
+// gather is the longest that output waits, whatever the configuration allows:
+// a client waits with it.
 const gather = 3 * time.Millisecond
 
 func (t *tape) linger() {
-	deadline := time.NewTimer(gather)
+	if t.gather <= 0 {
+		return
+	}
+	deadline := time.NewTimer(t.gather)
 	defer deadline.Stop()
-	for !t.drained && t.bytes < batchBytes {
+	for !t.drained && t.bytes < t.enough {
 		moved := t.moved
 		t.mu.Unlock()
 		select {
@@ -305,9 +322,10 @@ func (t *tape) wait() {
 	t.mu.Lock()
 }
 
-// committed shows a batch to the clients. With err, the history does not have
-// it and takes no more.
-func (t *tape) committed(pieces []*piece, err error) {
+// committed shows a batch to the clients, but for a tail that is held back all
+// of it in the history. With err, the history does not have it and takes no
+// more.
+func (t *tape) committed(pieces []*piece, held [2][]byte, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
@@ -319,10 +337,18 @@ func (t *tape) committed(pieces []*piece, err error) {
 		}
 	}
 	if !t.broken {
+		var ends pair // of what has been committed or is held back
+		for i := range ends {
+			ends[i] = t.kept[i] + int64(len(t.held[i]))
+		}
 		for _, p := range pieces {
 			p.shown = true
-			t.kept[index(p.Stream)] = p.end()
+			ends[index(p.Stream)] = p.end()
 		}
+		for i := range ends {
+			t.kept[i] = ends[i] - int64(len(held[i]))
+		}
+		t.held = held
 	}
 	t.wake()
 }
@@ -423,6 +449,9 @@ func (t *tape) older(ctx context.Context, p *client, s int, start int64) ([]byte
 		}
 		return data, err
 	}
+	if tail := t.held[s]; at < t.kept[s]+int64(len(tail)) {
+		return slices.Clone(tail[at-t.kept[s]:]), nil
+	}
 	if r := t.rings[s]; r != nil && at >= r.start && at < r.end {
 		return r.read(at, min(olderBytes, start-at))
 	}
@@ -438,6 +467,13 @@ func gone(stream sandbox.Stream, from, to int64) error {
 		Op: "read output", Code: sandbox.CodeOutputGone,
 		Message: fmt.Sprintf("bytes %d to %d of %s are no longer kept; attach from %d on for the rest", from, to, stream, to),
 	}
+}
+
+// printed tells how much came of each stream.
+func (t *tape) printed() pair {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen
 }
 
 // close frees the ring.

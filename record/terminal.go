@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -101,10 +102,28 @@ func (s *Session) writeMoments(ctx context.Context, r *run, last bool) {
 	if len(events) == 0 {
 		return
 	}
+	maskTyped(s.opts.Mask, events)
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	if err := store.AppendTerminal(ctx, r.id, events); err != nil {
 		s.opts.Logger.WarnContext(ctx, "moments of a terminal are not recorded", "operation", r.id, "error", err)
+	}
+}
+
+// maskTyped masks secrets that were typed at once, as by pasting them. What a
+// person types is a key at a time, and masked where the terminal shows it.
+func maskTyped(m *redact.Masker, events []history.TerminalEvent) {
+	var typed strings.Builder
+	for _, e := range events {
+		typed.WriteString(e.Typed)
+	}
+	masked, n := m.Text(typed.String())
+	if n == 0 {
+		return
+	}
+	for i := range events { // a mask is as long as what it hides
+		size := len(events[i].Typed)
+		events[i].Typed, masked = masked[:size], masked[size:]
 	}
 }
 

@@ -38,10 +38,10 @@ func TestTerminalIsRecorded(t *testing.T) {
 	until("ready")
 	write(t, p, "研究员\n")
 	until("secret")
-	write(t, p, "hunter2\n")
 	if err := p.(sandbox.Terminal).Resize(t.Context(), sandbox.TerminalSize{Columns: 91, Rows: 21}); err != nil {
 		t.Fatal(err)
 	}
+	write(t, p, "hunter2\n")
 	until("21 91")
 	for err == nil {
 		_, err = p.Next(t.Context())

@@ -75,6 +75,7 @@ const (
 	CodeHistoryVersion    Code = "history_version_unsupported"
 	CodeHistoryExhausted  Code = "history_storage_exhausted"
 	CodeHistoryConflict   Code = "history_config_conflict"
+	CodeHistoryConfig     Code = "history_config_validation"
 )
 
 // kinds is the one table from codes to kinds.
@@ -117,6 +118,7 @@ var kinds = map[Code]error{
 	CodeHistoryVersion:    ErrHistory,
 	CodeHistoryExhausted:  ErrHistory,
 	CodeHistoryConflict:   ErrHistory,
+	CodeHistoryConfig:     ErrInvalid,
 }
 
 // Error is the one error type of sandboxes and histories. Its text names what

@@ -12,6 +12,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"time"
 )
@@ -60,6 +61,8 @@ type Spec struct {
 	// History is "" (recorded, or refused), "best_effort" (what cannot be
 	// recorded runs all the same) or "none".
 	History string `json:"history,omitempty"`
+	// HistoryConfig says what the history keeps: a history.Config in JSON.
+	HistoryConfig json.RawMessage `json:"history_config,omitempty"`
 }
 
 // Provider is a service that makes sandboxes.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 	"github.com/glassboxhq/glassbox/sandbox/recorded"
@@ -89,6 +90,46 @@ func TestServe(t *testing.T) {
 		err := serve(t.Context(), boot, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), "another recorder works in") {
 			t.Errorf("got %v, want that another one works there", err)
+		}
+	})
+}
+
+// The configuration comes with the boot file, is read and changed over the
+// wire, and holds after a restart.
+func TestHistoryConfig(t *testing.T) {
+	boot := newBoot(t)
+	boot.History = &history.Config{TTLDays: 3, NoStderr: true}
+	t.Run("first", func(t *testing.T) {
+		s := host(t, boot)
+		res, err := s.Run(t.Context(), &sandbox.Command{Line: "echo out; echo err >&2"})
+		if err != nil || res.Recording != sandbox.RecordedTruncated {
+			t.Errorf("got %+v, %v, want stderr left out", res, err)
+		}
+		got, err := s.History().Config(t.Context())
+		if err != nil || got.Config.TTLDays != 3 || got.Config.NoStdout || !got.Config.NoStderr || got.Revision != 0 || got.UpdatedBy != "glassbox:initialize" {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		change := &history.ConfigChange{Changes: map[string]any{"ttl_days": nil, "capture_stderr": true}, By: "me"}
+		if got, err = s.History().SetConfig(t.Context(), change); err != nil || got.Revision != 1 || got.Config.TTLDays >= 0 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		if _, err := s.History().SetConfig(t.Context(), change); sandbox.CodeOf(err) != sandbox.CodeHistoryConflict {
+			t.Errorf("an old revision: got %v", err)
+		}
+		_, err = s.History().SetConfig(t.Context(), &history.ConfigChange{Changes: map[string]any{"ttl_days": 0}, Expected: 1})
+		if e, ok := errors.AsType[*sandbox.Error](err); !ok || e.Code != sandbox.CodeHistoryConfig || e.Field != "ttl_days" {
+			t.Errorf("a value out of bounds: got %v", err)
+		}
+	})
+	t.Run("again", func(t *testing.T) {
+		boot.Socket += "2"
+		s := host(t, boot)
+		got, err := s.History().Config(t.Context())
+		if err != nil || got.Revision != 1 || got.Config.NoStderr || got.UpdatedBy != "me" {
+			t.Errorf("got %+v, %v, want what was set", got, err)
+		}
+		if res, err := s.Run(t.Context(), &sandbox.Command{Line: "echo err >&2"}); err != nil || res.Recording != sandbox.RecordedWhole {
+			t.Errorf("got %+v, %v, want stderr kept", res, err)
 		}
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/version"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/record"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox/native"
 )
 
@@ -46,9 +47,16 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	if err := recorder.Sweep(tmp); err != nil {
 		return err
 	}
+	mask, err := redact.New(boot.History.Filled().Redaction)
+	if err != nil {
+		return err
+	}
 	var store history.Store // stays a nil interface when the history is off
+	var config func() history.Config
 	if !boot.HistoryOff {
-		if store, err = openHistory(boot); err != nil {
+		if file, err := openHistory(boot, mask); err == nil {
+			store, config = file, file.Settings
+		} else {
 			logger.ErrorContext(ctx, "the history cannot be opened", "error", err)
 			store = history.Broken(err) // every operation tells
 		}
@@ -67,7 +75,10 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	if err != nil {
 		return err
 	}
-	session := record.New(inner, store, &record.Options{BestEffort: boot.BestEffort, Spool: tmp, Logger: logger})
+	session := record.New(inner, store, &record.Options{
+		BestEffort: boot.BestEffort || boot.History.Filled().Consistency == history.BestEffort,
+		Config:     config, Mask: mask, Spool: tmp, Logger: logger,
+	})
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
@@ -164,10 +175,16 @@ func replaceFile(name string, content []byte) error {
 	return nil
 }
 
-func openHistory(boot *wire.Boot) (history.Store, error) {
+func openHistory(boot *wire.Boot, mask *redact.Masker) (*sqlite.Store, error) {
+	name, _ := mask.Text(boot.Name)
+	metadata := maps.Clone(boot.Metadata)
+	for key, value := range metadata {
+		metadata[key], _ = mask.Text(value)
+	}
 	return sqlite.Open(filepath.Join(boot.HistoryDir, "history.sqlite3"), &sqlite.Options{
-		SandboxID: boot.SandboxID, InstanceID: boot.InstanceID, SandboxName: boot.Name,
-		Metadata: boot.Metadata, SDKVersion: "glassbox/" + version.String(),
+		SandboxID: boot.SandboxID, InstanceID: boot.InstanceID, SandboxName: name,
+		Metadata: metadata, SDKVersion: "glassbox/" + version.String(),
+		Config: boot.History, LeaseOwner: "glassbox-recorder", // which is alone: it locks the folder
 	})
 }
 

@@ -29,15 +29,21 @@ func (a *app) historyExport() *cobra.Command {
 	var f filterFlags
 	var format string
 	cmd := &cobra.Command{
-		Use: "export [SANDBOX | OPERATION]", Short: "Write a sandbox's operations with their whole output as JSON, or a terminal as asciicast", Args: cobra.MaximumNArgs(1),
+		Use: "export [SANDBOX | OPERATION]", Short: "Write a sandbox's operations as JSON, with their whole output, or as CSV; or a terminal as asciicast", Args: cobra.MaximumNArgs(1),
 		Long: `Export writes a sandbox's operations to stdout, oldest first, with all that is
 kept of their output: as json (one list) or jsonl (one operation a line).
 Output that is not UTF-8 is written in base64, as stdout_base64 or stderr_base64.
 
+As csv it is a table for a spreadsheet, with one row an operation and without
+output. A cell that a spreadsheet would run as a formula begins with a '.
+
 As asciicast it writes what one terminal showed, named by its operation: version
 2 of the format, which asciinema and its players play.`,
+		Example: `  glassbox history export research > research.json
+  glassbox history export research --format csv --status failed > failed.csv
+  glassbox history export 01a2297b-622b-71b0-9a0c-eff735886781 --format asciicast > session.cast`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := oneOf("format", format, "json", "jsonl", "asciicast"); err != nil {
+			if err := oneOf("format", format, "json", "jsonl", "csv", "asciicast"); err != nil {
 				return err
 			}
 			filter, err := f.read(cmd, time.Now())
@@ -55,11 +61,14 @@ As asciicast it writes what one terminal showed, named by its operation: version
 			case op != nil:
 				return usage("export takes a sandbox, not an operation")
 			}
+			if format == "csv" {
+				return a.exportCSV(cmd.Context(), h, filter)
+			}
 			return a.export(cmd.Context(), h, filter, format == "json")
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&format, "format", "json", "`form` of the export: json, jsonl or asciicast")
+	cmd.Flags().StringVar(&format, "format", "json", "`form` of the export: json, jsonl, csv or asciicast")
 	return cmd
 }
 

@@ -18,7 +18,7 @@ func (a *app) historyCommand() *cobra.Command {
 		Long: `History reads the records of sandboxes. On this machine, the record of a
 sandbox that was deleted is kept for seven days.`,
 	}
-	cmd.AddCommand(a.historyList(), a.historyShow(), a.historyFollow(), a.historyExport(), a.historyPrune())
+	cmd.AddCommand(a.historyList(), a.historyShow(), a.historyFollow(), a.historyExport(), a.historyPrune(), a.historyConfig())
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -73,6 +74,8 @@ type sandboxFlags struct {
 	labels                       []string
 	ttl                          time.Duration
 	noHistory, bestEffort        bool
+	noRedaction                  bool
+	redact                       []string
 }
 
 func (f *sandboxFlags) add(cmd *cobra.Command) {
@@ -85,6 +88,8 @@ func (f *sandboxFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.ttl, "ttl", 0, "`life` of the sandbox, at least 1m; default: as the service says")
 	flags.BoolVar(&f.noHistory, "no-history", false, "record nothing")
 	flags.BoolVar(&f.bestEffort, "best-effort", false, "run what cannot be recorded all the same")
+	flags.BoolVar(&f.noRedaction, "no-redaction", false, "keep secrets in the history as they are")
+	flags.StringArrayVar(&f.redact, "redact", nil, "also mask in the history what matches this RE2 `pattern`; may be given again")
 }
 
 func (f *sandboxFlags) options(a *app) (*glassbox.Options, error) {
@@ -102,7 +107,12 @@ func (f *sandboxFlags) options(a *app) (*glassbox.Options, error) {
 			return nil, sandbox.Invalid("label", "must be given as key=value")
 		}
 	}
+	if f.noRedaction || len(f.redact) > 0 {
+		opts.History = &glassbox.HistoryConfig{Redaction: &redact.Rules{Off: f.noRedaction, Patterns: f.redact}}
+	}
 	switch {
+	case f.noRedaction && len(f.redact) > 0:
+		return nil, usage("--no-redaction and --redact exclude each other")
 	case f.noHistory && f.bestEffort:
 		return nil, usage("--no-history and --best-effort exclude each other")
 	case f.noHistory:

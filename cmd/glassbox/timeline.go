@@ -203,6 +203,7 @@ func (a *app) showOperation(ctx context.Context, h *opened, op *history.Operatio
 		{"correlation", op.Actor.Correlation},
 		{"request", string(op.Request)},
 		{"result", string(op.Result)},
+		{"redacted", maskedIn(op)},
 	}
 	for _, fact := range t {
 		if fact[1] != "" {
@@ -216,6 +217,17 @@ func (a *app) showOperation(ctx context.Context, h *opened, op *history.Operatio
 		}
 	}
 	return nil
+}
+
+// maskedIn tells how many secrets were masked in what is kept.
+func maskedIn(op *history.Operation) string {
+	var result struct {
+		Redacted int `json:"redacted"`
+	}
+	if len(op.Result) == 0 || json.Unmarshal(op.Result, &result) != nil || result.Redacted <= 0 {
+		return ""
+	}
+	return strconv.Itoa(result.Redacted) + " masked"
 }
 
 const shownOutput = 64 << 10

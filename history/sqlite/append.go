@@ -10,12 +10,8 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-const (
-	// maxRow is the most output that one row holds, in bytes.
-	maxRow = 16 << 10
-	// maxRuns bounds the id of one change in the feed.
-	maxRuns = 64
-)
+// maxRuns bounds the id of one change in the feed.
+const maxRuns = 64
 
 // streams gives each output stream its place in running.streams.
 var streams = [2]sandbox.Stream{sandbox.Stdout, sandbox.Stderr}
@@ -25,6 +21,7 @@ var streams = [2]sandbox.Stream{sandbox.Stdout, sandbox.Stderr}
 type output struct {
 	pieces []piece
 	size   int
+	maxRow int // the most output that one row holds, in bytes
 }
 
 type piece struct {
@@ -38,7 +35,7 @@ type piece struct {
 // Append implements [history.Writer]. Output that would leave a gap is refused,
 // so that what is kept of a stream is always its beginning.
 func (s *Store) Append(ctx context.Context, id string, chunks []sandbox.Chunk) error {
-	out, err := newOutput(chunks)
+	out, err := s.newOutput(chunks)
 	if err != nil {
 		return err
 	}
@@ -59,8 +56,8 @@ func (s *Store) Append(ctx context.Context, id string, chunks []sandbox.Chunk) e
 }
 
 // newOutput joins and cuts chunks into pieces that fill rows.
-func newOutput(chunks []sandbox.Chunk) (*output, error) {
-	out := &output{}
+func (s *Store) newOutput(chunks []sandbox.Chunk) (*output, error) {
+	out := &output{maxRow: int(s.settings().OutputChunkBytes)}
 	total := 0
 	for _, chunk := range chunks {
 		total += len(chunk.Data)
@@ -84,7 +81,7 @@ func newOutput(chunks []sandbox.Chunk) (*output, error) {
 				})
 				last = &out.pieces[len(out.pieces)-1]
 			}
-			n := min(len(rest), maxRow-len(last.data))
+			n := min(len(rest), out.maxRow-len(last.data))
 			data = append(data, rest[:n]...)
 			last.data = last.data[:len(last.data)+n]
 			rest, offset = rest[n:], offset+int64(n)
@@ -100,7 +97,7 @@ func (o *output) open(stream int, offset int64) *piece {
 		return nil
 	}
 	last := &o.pieces[len(o.pieces)-1]
-	if last.stream != stream || len(last.data) >= maxRow || last.offset+int64(len(last.data)) != offset {
+	if last.stream != stream || len(last.data) >= o.maxRow || last.offset+int64(len(last.data)) != offset {
 		return nil
 	}
 	return last
@@ -137,10 +134,11 @@ func (w *writer) store(id string, r *running, rows []piece) error {
 	for len(rows) > 0 {
 		runs, n := describe(rows)
 		for _, p := range rows[:n] {
+			data, encoding := w.s.pack(p.data)
 			err := w.conn.exec(`
-				insert into command_output_chunks (event_id, stream, chunk_index, data, original_size, created_at)
-				values (?, ?, ?, ?, ?, ?)`,
-				id, string(streams[p.stream]), p.index, p.data, len(p.data), p.at)
+				insert into command_output_chunks (event_id, stream, chunk_index, data, encoding, original_size, created_at)
+				values (?, ?, ?, ?, ?, ?, ?)`,
+				id, string(streams[p.stream]), p.index, data, encoding, len(p.data), p.at)
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ func busyPragma(patience time.Duration) string {
 // dsn names a file with the pragmas that every connection gets. The driver
 // sets busy_timeout first, so that none of the others meets a lock unarmed.
 func (s *Store) dsn(path string, pragmas ...string) string {
-	return dsn(path, "rw", "", append(pragmas, fmt.Sprintf("busy_timeout(%d)", s.opts.BusyTimeout.Milliseconds())))
+	return dsn(path, "rw", "", append(pragmas, fmt.Sprintf("busy_timeout(%d)", s.busyTimeout().Milliseconds())))
 }
 
 func dsn(path, mode, vfs string, pragmas []string) string {
@@ -66,7 +66,8 @@ func (s *Store) openWriter(ctx context.Context, first opening) (*conn, error) {
 		return nil, err
 	}
 	db, err := sql.Open("sqlite", s.dsn(s.path,
-		"foreign_keys(1)", "synchronous(normal)", "cell_size_check(1)", "cache_size(-4000)",
+		"foreign_keys(1)", "synchronous(normal)", "cell_size_check(1)",
+		fmt.Sprintf("cache_size(-%d)", s.settings().SQLiteCacheBytes>>10),
 		fmt.Sprintf("wal_autocheckpoint(%d)", autocheckpoint),
 		fmt.Sprintf("journal_size_limit(%d)", maxLog)))
 	if err != nil {
@@ -75,7 +76,7 @@ func (s *Store) openWriter(ctx context.Context, first opening) (*conn, error) {
 	db.SetMaxOpenConns(1)
 	c := &conn{db: db, stmts: map[string]*sql.Stmt{}}
 	if c.conn, err = db.Conn(ctx); err == nil {
-		if err = c.useLog(ctx, s.opts.BusyTimeout); err == nil {
+		if err = c.useLog(ctx, s.busyTimeout()); err == nil {
 			err = s.prepare(ctx, c, before, first)
 		}
 	}
@@ -182,6 +183,9 @@ func (s *Store) prepareLocked(ctx context.Context, c *conn) error {
 		return err
 	}
 	if err := s.opts.checkIdentity(meta, s.path); err != nil {
+		return err
+	}
+	if err := s.syncConfig(c, meta); err != nil {
 		return err
 	}
 	for key, value := range s.opts.newMeta(s.opts.Now()) {

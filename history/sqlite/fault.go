@@ -37,7 +37,7 @@ func (s *Store) diagnose(err error) (sandbox.Code, string) {
 	switch cause := s.cause(err); cause {
 	case sandbox.CodeHistoryLocked:
 		return cause, fmt.Sprintf("another process has kept %s locked for %s; try again, or end that process",
-			s.path, s.opts.BusyTimeout)
+			s.path, s.busyTimeout())
 	case sandbox.CodeHistoryExhausted:
 		return cause, fmt.Sprintf("no space is left for %s; free some, or prune the history", s.path)
 	case sandbox.CodeHistoryReadOnly:

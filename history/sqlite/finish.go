@@ -32,7 +32,7 @@ func (s *Store) Finish(ctx context.Context, id string, end *history.End) error {
 	case len(end.Result) > 0 && !json.Valid(end.Result):
 		return sandbox.Invalid("result", "must be JSON")
 	}
-	out, err := newOutput(end.Chunks)
+	out, err := s.newOutput(end.Chunks)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,10 @@ type helper struct {
 	database     string
 }
 
+func pythonCommand(python, script string, args ...string) *exec.Cmd {
+	return exec.Command(python, append([]string{"-c", script}, args...)...)
+}
+
 // fields is a JSON object of the helper.
 type fields = map[string]any
 

@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context, filter *history.Filter) (*history.Page
 	if filter.Text != "" {
 		return s.search(ctx, filter, limit)
 	}
-	return s.page(ctx, filter, limit, countOutputs)
+	return s.page(ctx, filter, limit, s.countOutputs)
 }
 
 func pageSize(n int) (int, error) {

@@ -39,7 +39,7 @@ func (s *Store) Output(ctx context.Context, id string, stream sandbox.Stream, of
 			return err
 		}
 		found = true
-		data, err = readOutput(ctx, q, span{id, stream, offset, min(length, maxAnswer), foreign})
+		data, err = readOutput(ctx, q, span{id, stream, offset, min(length, maxAnswer), s.sizeOf(foreign)})
 		return err
 	})
 	if err == nil && !found {
@@ -67,14 +67,14 @@ type span struct {
 	id             string
 	stream         sandbox.Stream
 	offset, length int64
-	foreign        bool
+	sizes          string // see sizeOf
 }
 
 // sizeOf is the size of a row's output. That of our own rows is known from
-// the head of the row; original_size lies behind the data, which SQLite would
-// have to read.
-func sizeOf(foreign bool) string {
-	if foreign {
+// the head of the row, unless they may be packed; original_size lies behind
+// the data, which SQLite would have to read.
+func (s *Store) sizeOf(foreign bool) string {
+	if foreign || s.config.Load().packed {
 		return "original_size"
 	}
 	return "length(data)"
@@ -85,7 +85,7 @@ func readOutput(ctx context.Context, q *sql.Tx, at span) ([]byte, error) {
 	if at.length == 0 {
 		return nil, nil
 	}
-	rows, err := q.QueryContext(ctx, `select chunk_index, `+sizeOf(at.foreign)+`
+	rows, err := q.QueryContext(ctx, `select chunk_index, `+at.sizes+`
 		from command_output_chunks where event_id = ? and stream = ? order by chunk_index`, at.id, string(at.stream))
 	if err != nil {
 		return nil, err

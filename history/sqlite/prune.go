@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,14 +16,12 @@ import (
 )
 
 const (
-	// activeConsumer is how long a consumer that says nothing protects what
-	// it has not read.
-	activeConsumer = 30 * day
-	cleanupLease   = "history:cleanup"
-	leaseFor       = 5 * time.Minute
-	// pruneStep is how many operations one transaction deletes: few, so that
-	// records which wait meanwhile wait shortly.
+	cleanupLease = "history:cleanup"
+	leaseFor     = 5 * time.Minute
+	// pruneStep is how many operations one transaction deletes.
 	pruneStep = 32
+	// thoroughEvery is how often every operation is looked at.
+	thoroughEvery = time.Hour
 )
 
 // Acknowledge implements [history.Consumer].
@@ -43,14 +42,33 @@ func (s *Store) Acknowledge(ctx context.Context, consumer string, seq int64) err
 }
 
 // Prune implements [history.Pruner]. It deletes operations whose time is
-// over, then the oldest until the used pages fit the limit. It spares what
-// runs, and what an active consumer has not read while twice the limit holds.
-func (s *Store) Prune(ctx context.Context) (*history.Pruned, error) {
+// over, and, if the policy is to delete the oldest, these until the used pages
+// fit the limit. It spares what runs, and what an active consumer has not read
+// while twice the limit holds.
+func (s *Store) Prune(ctx context.Context) (*history.Pruned, error) { return s.prune(ctx, true) }
+
+// prune cleans up. A thorough clean-up looks at the age of every operation,
+// another only at those that began before the first that is young.
+func (s *Store) prune(ctx context.Context, thorough bool) (*history.Pruned, error) {
 	if db, err := s.reader(); err != nil || db == nil {
 		return &history.Pruned{Reason: "nothing recorded"}, err
 	}
-	p := &pruning{s: s, owner: "cleanup-" + id.New()}
-	held, err := p.lease(ctx)
+	s.touch(&s.cleaner.last)
+	if _, err := s.Config(ctx); err != nil { // another process may have changed it
+		return nil, err
+	}
+	thorough = thorough || s.overdue()
+	if !s.cleaner.busy.TryLock() {
+		return &history.Pruned{Reason: "cleanup in progress"}, nil
+	}
+	defer s.cleaner.busy.Unlock()
+	p := &pruning{s: s, gap: id.New(), thorough: thorough}
+	held, err := s.AcquireLease(ctx, cleanupLease, s.opts.LeaseOwner, leaseFor)
+	if ctx.Err() != nil { // it may have been taken all the same
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		err = errors.Join(err, s.ReleaseLease(ending, cleanupLease, s.opts.LeaseOwner))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +77,7 @@ func (s *Store) Prune(ctx context.Context) (*history.Pruned, error) {
 	}
 	err = p.run(ctx)
 	// The lease is given back also when the caller is gone.
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.opts.BusyTimeout+time.Second)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.busyTimeout()+time.Second)
 	defer cancel()
 	if end := p.finish(ending, err == nil); err == nil {
 		err = end
@@ -67,66 +85,63 @@ func (s *Store) Prune(ctx context.Context) (*history.Pruned, error) {
 	if err != nil {
 		return nil, err
 	}
+	if thorough {
+		s.touch(&s.cleaner.looked)
+	}
 	return &p.result, nil
 }
 
 // pruning is one clean-up.
 type pruning struct {
-	s      *Store
-	owner  string
-	result history.Pruned
+	s        *Store
+	thorough bool
+	result   history.Pruned
+
+	unread bool     // what is deleted now has not been read by every consumer
+	gap    string   // id of the operation that tells so, if there is one
+	lost   int64    // operations that had not been read
+	behind []string // the consumers that had not read them
 }
 
-// lease takes the right to clean up, unless another process has it.
-func (p *pruning) lease(ctx context.Context) (held bool, err error) {
-	now := p.s.opts.Now()
-	err = p.s.submit(ctx, "take lease of clean-up", 128, func(w *writer) error {
-		res, err := w.conn.run(`
-			insert into history_leases (resource_key, owner_id, expires_at, updated_at) values (?, ?, ?, ?)
-			on conflict (resource_key) do update set
-				owner_id = excluded.owner_id, expires_at = excluded.expires_at, updated_at = excluded.updated_at
-			where expires_at <= excluded.updated_at`,
-			cleanupLease, p.owner, history.FormatTime(now.Add(leaseFor)), history.FormatTime(now))
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		held = n == 1
-		return err
-	})
-	return held, err
+// doom says which operations are to be deleted: those that fulfil a condition
+// and whose last change has been read, oldest first, while more than limit
+// bytes are used.
+type doom struct {
+	condition string
+	args      []any
+	read      int64
+	limit     int64
 }
 
 func (p *pruning) run(ctx context.Context) error {
 	now := p.s.opts.Now()
 	var reasons []string
-	acknowledged, err := p.protected(ctx, now)
+	read, err := p.protected(ctx, now)
 	if err != nil {
 		return err
 	}
-	if p.s.opts.TTL > 0 {
-		cutoff := history.FormatTime(now.Add(-p.s.opts.TTL))
-		n, err := p.delete(ctx, `coalesce(e.completed_at, e.occurred_at) < ?`, cutoff, acknowledged, -1)
-		if err != nil {
+	before := p.result.Operations
+	if ttl := p.s.ttl(); ttl > 0 {
+		if err := p.expire(ctx, now.Add(-ttl), read); err != nil {
 			return err
-		}
-		if n > 0 {
-			reasons = append(reasons, "age")
 		}
 	}
-	if limit := p.s.opts.MaxDatabaseBytes; limit > 0 {
-		n, err := p.delete(ctx, `e.seq > ?`, 0, acknowledged, limit)
-		if err == nil && acknowledged < math.MaxInt64 {
-			var more int64
-			more, err = p.delete(ctx, `e.seq > ?`, 0, math.MaxInt64, 2*limit)
-			n += more
+	if p.result.Operations > before {
+		reasons, before = append(reasons, "age"), p.result.Operations
+	}
+	limit := p.s.maxBytes()
+	if limit > 0 && p.s.settings().OverflowPolicy == history.DeleteOldest {
+		err := p.delete(ctx, doom{condition: "true", read: read, limit: limit})
+		if err == nil && read < math.MaxInt64 {
+			p.unread = true
+			err = p.delete(ctx, doom{condition: "true", read: math.MaxInt64, limit: 2 * limit})
 		}
 		if err != nil {
 			return err
 		}
-		if n > 0 {
-			reasons = append(reasons, "size")
-		}
+	}
+	if p.result.Operations > before {
+		reasons = append(reasons, "size")
 	}
 	if len(reasons) == 0 {
 		reasons = []string{"nothing to delete"}
@@ -135,45 +150,78 @@ func (p *pruning) run(ctx context.Context) error {
 	return nil
 }
 
+// expire deletes what ended before a time. Operations begin in the order of
+// their numbers, but for a clock that was set and for what was imported: so
+// that not all of them are looked at each time, the first that began after
+// that time ends the search, unless it is to be thorough.
+func (p *pruning) expire(ctx context.Context, before time.Time, read int64) error {
+	cutoff := history.FormatTime(before)
+	d := doom{condition: `coalesce(e.completed_at, e.occurred_at) < ?`, args: []any{cutoff}, read: read, limit: -1}
+	if !p.thorough {
+		d.condition += ` and e.seq < coalesce((select seq from history_events where occurred_at >= ? order by seq limit 1), 9223372036854775807)`
+		d.args = append(d.args, cutoff)
+	}
+	return p.delete(ctx, d)
+}
+
 // protected is the last change that all active consumers have read.
 func (p *pruning) protected(ctx context.Context, now time.Time) (seq int64, err error) {
+	seq = math.MaxInt64
 	err = p.s.read(ctx, "read consumers", func(q *sql.Tx) error {
-		return q.QueryRowContext(ctx, `
-			select coalesce(min(acknowledged_seq), ?) from history_consumers where updated_at >= ?`,
-			int64(math.MaxInt64), history.FormatTime(now.Add(-activeConsumer))).Scan(&seq)
+		rows, err := q.QueryContext(ctx, `select consumer_id, acknowledged_seq from history_consumers where updated_at >= ?`,
+			history.FormatTime(now.Add(-p.s.consumersLast())))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		p.behind, seq = nil, math.MaxInt64
+		for rows.Next() {
+			var name anyText
+			var read anyNumber
+			if err := rows.Scan(&name, &read); err != nil {
+				return err
+			}
+			if read.n < seq {
+				p.behind, seq = nil, read.n
+			}
+			if read.n == seq {
+				p.behind = append(p.behind, name.text)
+			}
+		}
+		return rows.Err()
 	})
 	return seq, err
 }
 
-// delete deletes ended operations that fulfil a condition and have been read,
-// oldest first, while more than limit bytes are used.
-func (p *pruning) delete(ctx context.Context, condition string, arg any, acknowledged, limit int64) (deleted int64, err error) {
+// delete deletes ended operations, a few at a time, so that records that wait
+// meanwhile wait shortly; where the history grows faster than that, more.
+func (p *pruning) delete(ctx context.Context, d doom) error {
 	var after int64
-	for {
-		ids, last, err := p.candidates(ctx, condition, []any{arg, acknowledged, after})
+	for step := pruneStep; ; {
+		ids, last, err := p.candidates(ctx, d, after, step)
 		if err != nil || len(ids) == 0 {
-			return deleted, err
+			return err
 		}
-		n, full, err := p.deleteStep(ctx, ids, limit)
-		deleted += n
-		p.result.Operations += n
-		if err != nil || !full {
-			return deleted, err
+		over, err := p.deleteStep(ctx, ids, d.limit)
+		if err != nil || over <= 0 {
+			return err
 		}
-		after = last
+		if after, step = last, pruneStep; over > d.limit/4 {
+			step = 8 * pruneStep
+		}
 	}
 }
 
 // candidates finds the next few operations on a reading connection, so that
 // the writer need not search.
-func (p *pruning) candidates(ctx context.Context, condition string, args []any) (ids []any, last int64, err error) {
+func (p *pruning) candidates(ctx context.Context, d doom, after int64, most int) (ids []any, last int64, err error) {
 	err = p.s.read(ctx, "find operations to delete", func(q *sql.Tx) error {
 		rows, err := q.QueryContext(ctx, `
 			select e.event_id, e.seq from history_events e
-			where e.status <> 'started' and `+condition+`
+			where e.status <> 'started' and `+d.condition+`
 				and coalesce((select max(seq) from history_changes where event_id = e.event_id), 0) <= ?
 				and e.seq > ?
-			order by e.seq limit `+strconv.Itoa(pruneStep), args...)
+			order by e.seq limit ?`, append(slices.Clone(d.args), d.read, after, most)...)
 		ids = nil
 		if err != nil {
 			return err
@@ -191,19 +239,20 @@ func (p *pruning) candidates(ctx context.Context, condition string, args []any) 
 	return ids, last, err
 }
 
-// deleteStep deletes operations until the used bytes fit; full tells that
-// they do not yet.
-func (p *pruning) deleteStep(ctx context.Context, ids []any, limit int64) (deleted int64, full bool, err error) {
+// deleteStep deletes operations until the used bytes fit, and returns how many
+// are over the limit then.
+func (p *pruning) deleteStep(ctx context.Context, ids []any, limit int64) (over int64, err error) {
+	var deleted int64
 	err = p.s.submit(ctx, "delete operations", 0, func(w *writer) error {
 		w.s.opts.phase("prune")
-		deleted, full = 0, true
+		deleted, over = 0, 0
 		for _, id := range ids {
 			used, err := w.used()
 			if err != nil {
 				return err
 			}
-			if full = used > limit; !full {
-				return nil
+			if over = used - limit; over <= 0 {
+				break
 			}
 			if err := w.conn.exec(`delete from history_changes where event_id = ?`, id); err != nil {
 				return err
@@ -214,9 +263,46 @@ func (p *pruning) deleteStep(ctx context.Context, ids []any, limit int64) (delet
 			deleted++
 			w.pages += 16
 		}
+		if p.unread && deleted > 0 {
+			return p.beginGap(w)
+		}
 		return nil
 	})
-	return deleted, full, err
+	if err != nil {
+		return 0, err
+	}
+	p.result.Operations += deleted
+	if p.unread {
+		p.lost += deleted
+	}
+	return over, nil
+}
+
+const lostUnread = "the history was over twice its limit, so the oldest operations were deleted before every consumer had read them"
+
+// beginGap records that operations go that were not read. The record begins
+// with the first that go, and ends with the clean-up: should this process die
+// in between, there is still one.
+func (p *pruning) beginGap(w *writer) error {
+	r, err := newRow(&history.Operation{
+		ID: p.gap, Type: history.HistoryGap, Source: history.SourceSDK, Status: sandbox.Started,
+		Actor: history.Actor{Type: history.System}, StartedAt: p.s.opts.Now(),
+		Request: history.EncodeRequest(map[string]any{}),
+	})
+	if err == nil {
+		_, err = w.insert(r) // once
+	}
+	return err
+}
+
+func (p *pruning) endGap(w *writer) error {
+	if _, err := w.lookup(p.gap); errors.Is(err, sandbox.ErrNotFound) {
+		return nil
+	}
+	return w.finish(p.gap, newEnding(&history.End{
+		Status: sandbox.Succeeded, At: p.s.opts.Now(), OutputComplete: true,
+		Result: history.Encode(map[string]any{"reason": lostUnread, "operations": p.lost, "consumers": p.behind}),
+	}), &output{})
 }
 
 // used is the size of the pages that hold something.
@@ -229,13 +315,16 @@ func (w *writer) used() (bytes int64, err error) {
 // finish writes down what the clean-up did, and gives the lease back.
 func (p *pruning) finish(ctx context.Context, done bool) error {
 	return p.s.submit(ctx, "end clean-up", 512, func(w *writer) error {
-		var err error
-		if p.result.Bytes, err = w.used(); err != nil {
+		err := p.endGap(w)
+		if err == nil {
+			p.result.Bytes, err = w.used()
+		}
+		if err != nil {
 			return err
 		}
 		now := history.FormatTime(p.s.opts.Now())
 		values := map[string]string{
-			"last_cleanup_at":                 now,
+			keyCleaned:                        now,
 			"last_cleanup_deleted_operations": strconv.FormatInt(p.result.Operations, 10),
 			"last_cleanup_database_bytes":     strconv.FormatInt(p.result.Bytes, 10),
 			"last_cleanup_reason":             p.result.Reason,
@@ -251,6 +340,6 @@ func (p *pruning) finish(ctx context.Context, done bool) error {
 			err = errors.Join(err, w.conn.exec(`insert or replace into history_meta (key, value) values (?, ?)`, key, value))
 		}
 		return errors.Join(err, w.conn.exec(`delete from history_leases where resource_key = ? and owner_id = ?`,
-			cleanupLease, p.owner))
+			cleanupLease, p.s.opts.LeaseOwner))
 	})
 }

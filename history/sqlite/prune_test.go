@@ -32,7 +32,7 @@ func (c *clock) record(t *testing.T, s *sqlite.Store, output int) *history.Opera
 
 func openClock(t *testing.T, c *clock, opts sqlite.Options) *sqlite.Store {
 	t.Helper()
-	opts.Now = func() time.Time { return c.now }
+	opts.Now, opts.ManualCleanup = func() time.Time { return c.now }, true
 	return open(t, filepath.Join(t.TempDir(), "history.sqlite3"), &opts)
 }
 
@@ -75,6 +75,9 @@ func TestExpired(t *testing.T) {
 		}
 		if n := count(t, s); n != 2 {
 			t.Errorf("%s: List gave %d operations, want 2", when, n)
+		}
+		if page, err := s.List(t.Context(), &history.Filter{Text: old.Command.Line}); err != nil || len(page.Operations) != 2 {
+			t.Errorf("%s: search gave %+v, %v, want 2", when, page, err)
 		}
 		if _, err := s.Output(t.Context(), old.ID, sandbox.Stdout, 0, 1); !errors.Is(err, sandbox.ErrNotFound) {
 			t.Errorf("%s: Output gave %v", when, err)

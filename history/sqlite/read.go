@@ -39,7 +39,7 @@ func (s *Store) Get(ctx context.Context, id string) (*history.Operation, error) 
 	err := s.read(ctx, op, func(q *sql.Tx) error {
 		var err error
 		found, _, err = queryOperations(ctx, q, `where e.event_id = ? and `+alive, append([]any{id}, args...))
-		return errors.Join(err, countOutputs(ctx, q, found))
+		return errors.Join(err, s.countOutputs(ctx, q, found))
 	})
 	if err != nil {
 		return nil, err
@@ -54,7 +54,8 @@ func (s *Store) Get(ctx context.Context, id string) (*history.Operation, error) 
 // its time is not over or cannot be read, or an active consumer has yet to
 // read it.
 func (s *Store) alive() (string, []any) {
-	if s.opts.TTL < 0 {
+	ttl := s.ttl()
+	if ttl <= 0 {
 		return "true", nil
 	}
 	now := s.opts.Now()
@@ -62,7 +63,7 @@ func (s *Store) alive() (string, []any) {
 		or coalesce(e.completed_at, e.occurred_at, '') not glob '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T*'
 		or coalesce((select max(seq) from history_changes where event_id = e.event_id), 0)
 			> (select coalesce(min(acknowledged_seq), 9223372036854775807) from history_consumers where updated_at >= ?))`,
-		[]any{history.FormatTime(now.Add(-s.opts.TTL)), history.FormatTime(now.Add(-activeConsumer))}
+		[]any{history.FormatTime(now.Add(-ttl)), history.FormatTime(now.Add(-s.consumersLast()))}
 }
 
 // queryOperations reads operations until their rows are over or the answer is
@@ -93,9 +94,9 @@ func queryOperations(ctx context.Context, q *sql.Tx, rest string, args []any) (o
 }
 
 // countOutputs fills in how much output of commands is kept.
-func countOutputs(ctx context.Context, q *sql.Tx, ops []*history.Operation) error {
+func (s *Store) countOutputs(ctx context.Context, q *sql.Tx, ops []*history.Operation) error {
 	for _, op := range ops {
-		if err := countOutput(ctx, q, op); err != nil {
+		if err := s.countOutput(ctx, q, op); err != nil {
 			return err
 		}
 	}
@@ -114,11 +115,11 @@ func weigh(op *history.Operation) int {
 	return n
 }
 
-func countOutput(ctx context.Context, q *sql.Tx, op *history.Operation) error {
+func (s *Store) countOutput(ctx context.Context, q *sql.Tx, op *history.Operation) error {
 	if op.Command == nil {
 		return nil
 	}
-	rows, err := q.QueryContext(ctx, `select stream, total(`+sizeOf(op.Foreign)+`)
+	rows, err := q.QueryContext(ctx, `select stream, total(`+s.sizeOf(op.Foreign)+`)
 		from command_output_chunks where event_id = ? group by stream`, op.ID)
 	if err != nil {
 		return err

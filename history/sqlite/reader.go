@@ -66,6 +66,10 @@ func (s *Store) openReaders(dsn string) (*sql.DB, error) {
 		if meta, err = readMeta(ctx, db); err == nil {
 			err = s.opts.checkIdentity(meta, s.path)
 		}
+		if err == nil {
+			s.cleaner.lastCleaned(meta)
+			err = s.adopt(meta)
+		}
 	}
 	if err != nil || !found {
 		_ = db.Close()
@@ -80,6 +84,7 @@ func (s *Store) openReaders(dsn string) (*sql.DB, error) {
 func (s *Store) read(ctx context.Context, op string, do func(*sql.Tx) error) error {
 	for n := 1; ; n++ {
 		s.refresh()
+		s.reading()
 		file, err := s.readOnce(ctx, op, do)
 		again := errors.Is(err, errMoved) || err != nil && file != nil && s.replaced(file)
 		if !again || n == maxAttempts || ctx.Err() != nil {

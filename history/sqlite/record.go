@@ -15,6 +15,7 @@ import (
 // change the operation once Begin has returned.
 type row struct {
 	id      string
+	kind    string
 	started time.Time
 	event   []any
 	command []any // nil: not a command
@@ -34,6 +35,9 @@ func (s *Store) Begin(ctx context.Context, op *history.Operation) error {
 	}
 	var seq int64
 	err = s.submit(ctx, "begin operation", row.size, func(w *writer) error {
+		if err := w.admit("begin operation", row); err != nil {
+			return err
+		}
 		found, err := w.insert(row)
 		if err == nil && found == 0 {
 			return &sandbox.Error{
@@ -64,6 +68,9 @@ func (s *Store) Import(ctx context.Context, op *history.Operation) error {
 	}
 	var seq int64
 	err = s.submit(ctx, "import operation", row.size, func(w *writer) error {
+		if err := w.admit("import operation", row); err != nil {
+			return err
+		}
 		var err error
 		seq, err = w.add(row)
 		return err
@@ -101,7 +108,7 @@ func newRow(op *history.Operation) (*row, error) {
 	started := history.FormatTime(op.StartedAt)
 	request := withTrace(op.Request, op.Actor.TraceParent)
 	r := &row{
-		id: op.ID, started: op.StartedAt,
+		id: op.ID, kind: op.Type, started: op.StartedAt,
 		event: []any{
 			op.ID, orElse(op.Source, history.SourceSDK), orElse(op.Actor.Type, history.System),
 			text(op.Actor.ID), text(op.Actor.Thread), text(op.Actor.Run), text(op.Actor.Correlation),

@@ -117,6 +117,7 @@ const (
 	keyMetadata = "sandbox_metadata_json"
 	keySDK      = "sdk_version"
 	keyCreated  = "created_at"
+	keyCleaned  = "last_cleanup_at" // the end of the last clean-up
 )
 
 // querier is a connection or a transaction.
@@ -198,17 +199,12 @@ func (o *Options) newMeta(now time.Time) map[string]string {
 	id := o.identity(now)
 	created := history.FormatTime(now)
 	meta := map[string]string{
-		"schema_version":            strconv.Itoa(history.FormatVersion),
-		keyProvider:                 id.ProviderKey,
-		keySandbox:                  id.SandboxID,
-		keyInstance:                 id.InstanceID,
-		keyCreated:                  created,
-		keySDK:                      id.SDKVersion,
-		"history_config_version":    "1",
-		"history_config_revision":   "0",
-		"history_config_json":       o.config(),
-		"history_config_updated_at": created,
-		"history_config_updated_by": "glassbox:initialize",
+		"schema_version": strconv.Itoa(history.FormatVersion),
+		keyProvider:      id.ProviderKey,
+		keySandbox:       id.SandboxID,
+		keyInstance:      id.InstanceID,
+		keyCreated:       created,
+		keySDK:           id.SDKVersion,
 	}
 	if id.SandboxName != "" {
 		meta[keyName] = id.SandboxName
@@ -221,21 +217,4 @@ func (o *Options) newMeta(now time.Time) map[string]string {
 		meta[keyMetadata] = string(history.Encode(fields))
 	}
 	return meta
-}
-
-// config is the configuration as other programs read it.
-func (o *Options) config() string {
-	fields := map[string]any{
-		"capture_stderr": true, "capture_stdout": true, "compression": "identity",
-		"consumer_active_ttl_days": int(activeConsumer / day), "output_chunk_bytes": maxRow,
-		"overflow_policy": "delete_oldest", "sqlite_busy_timeout_ms": o.BusyTimeout.Milliseconds(),
-		"ttl_days": nil,
-	}
-	if o.TTL > 0 {
-		fields["ttl_days"] = max(1, int(o.TTL/day))
-	}
-	if o.MaxDatabaseBytes > 0 {
-		fields["max_database_bytes"] = o.MaxDatabaseBytes
-	}
-	return string(history.Encode(fields))
 }

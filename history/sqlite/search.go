@@ -40,7 +40,7 @@ func (s *Store) search(ctx context.Context, filter *history.Filter, limit int) (
 			found.Operations, found.More = found.Operations[:limit], true
 		}
 		if found.More || !page.More || !step.advance(page.Operations) {
-			return found, s.read(ctx, "list operations", func(q *sql.Tx) error { return countOutputs(ctx, q, found.Operations) })
+			return found, s.read(ctx, "list operations", func(q *sql.Tx) error { return s.countOutputs(ctx, q, found.Operations) })
 		}
 	}
 }

@@ -26,16 +26,14 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
 // The defaults of a store.
 const (
-	DefaultProviderKey      = "opensandbox-default"
-	DefaultSandboxID        = "local"
-	DefaultBusyTimeout      = 5 * time.Second
-	DefaultMaxDatabaseBytes = 128 << 20
-	DefaultTTL              = 7 * 24 * time.Hour
+	DefaultProviderKey = "opensandbox-default"
+	DefaultSandboxID   = "local"
 )
 
 // Options says whose history a store keeps, and within which limits.
@@ -55,22 +53,32 @@ type Options struct {
 	// ReadOnly opens a private copy of a file that nobody writes any more,
 	// and trusts nothing in it.
 	ReadOnly bool
-	// BusyTimeout bounds the wait for another process's lock; 0:
-	// [DefaultBusyTimeout], negative: no wait.
+	// Config says what is kept, for how long and in which form; nil: what the
+	// file says, and in a new file the defaults.
+	Config *history.Config
+	// BusyTimeout bounds the wait for another process's lock, in the place of
+	// what the configuration says; negative: no wait.
 	BusyTimeout time.Duration
-	// MaxDatabaseBytes is what Prune leaves in use; 0:
-	// [DefaultMaxDatabaseBytes], negative: no limit.
+	// MaxDatabaseBytes is what a clean-up leaves in use, in the place of what
+	// the configuration says; negative: no limit.
 	MaxDatabaseBytes int64
-	// TTL is how long an operation is answered after its end; 0:
-	// [DefaultTTL], negative: for ever.
+	// TTL is how long an operation is answered after its end, in the place of
+	// what the configuration says; negative: for ever.
 	TTL time.Duration
+	// LeaseOwner names this store in leases; empty: a new name. Who is alone
+	// with a history gives one that stays, and so need not wait for the end of
+	// a lease that it held when it was killed.
+	LeaseOwner string
+	// ManualCleanup cleans up only when Prune is called.
+	ManualCleanup bool
 
 	checkpointPages int          // pages in the log before they move into the file
 	phase           func(string) // told what the writer does next; for tests
 }
 
 // Store is a history in a file. It implements [history.Store],
-// [history.Recoverer], [history.Consumer] and [history.Pruner].
+// [history.Recoverer], [history.Consumer], [history.Pruner],
+// [history.Configurer] and [history.Leaser].
 type Store struct {
 	path string
 	opts Options
@@ -80,6 +88,8 @@ type Store struct {
 	closing chan struct{}
 	writing sync.WaitGroup
 	feed    notifier
+	config  atomic.Pointer[stored] // what holds
+	cleaner cleaner
 
 	// gate is held for reading while a read transaction is open, so that the
 	// writer can reset the log at a moment when nobody reads in it.
@@ -98,6 +108,9 @@ var (
 	_ history.Recoverer = (*Store)(nil)
 	_ history.Consumer  = (*Store)(nil)
 	_ history.Pruner    = (*Store)(nil)
+
+	_ history.Configurer = (*Store)(nil)
+	_ history.Leaser     = (*Store)(nil)
 )
 
 // Open opens the history in the file path. A missing file is made at the
@@ -115,6 +128,11 @@ func Open(path string, opts *Options) (*Store, error) {
 		s.opts = *opts
 	}
 	s.opts.fill()
+	if err := s.opts.Config.Validate(); err != nil {
+		return nil, err
+	}
+	s.config.Store(&stored{config: s.opts.Config.Filled()})
+	s.cleaner.init()
 	if s.opts.ReadOnly {
 		err = s.openCopy()
 	} else {
@@ -130,17 +148,8 @@ func (o *Options) fill() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	switch {
-	case o.BusyTimeout == 0:
-		o.BusyTimeout = DefaultBusyTimeout
-	case o.BusyTimeout < 0:
-		o.BusyTimeout = 0
-	}
-	if o.MaxDatabaseBytes == 0 {
-		o.MaxDatabaseBytes = DefaultMaxDatabaseBytes
-	}
-	if o.TTL == 0 {
-		o.TTL = DefaultTTL
+	if o.LeaseOwner == "" {
+		o.LeaseOwner = "cleanup-" + id.New()
 	}
 	if o.checkpointPages == 0 {
 		o.checkpointPages = 1000
@@ -169,8 +178,9 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	close(s.closing)
 	s.mu.Unlock()
+	s.cleaner.stop() // gives its lease back while the writer still works
+	close(s.closing)
 
 	// The readers go first, so that the writer is the last connection and
 	// leaves one whole file, without a log beside it.

@@ -88,7 +88,7 @@ func readLines(ctx context.Context, q *sql.Tx, id string, into *bytes.Buffer) er
 		if err := rows.Scan(&lines); err != nil {
 			return err
 		}
-		if into.Len()+len(lines.text) > maxTerminal+maxRow {
+		if into.Len()+len(lines.text) > 2*maxTerminal {
 			return &sandbox.Error{Op: "read moments of a terminal", Code: sandbox.CodeHistoryCorrupt, Message: "there are more than any terminal has"}
 		}
 		into.WriteString(lines.text)

@@ -180,7 +180,7 @@ func (w *writer) rescue(log fs.FileInfo) error {
 	w.s.dropReaders()
 	_ = w.conn.exec(busyPragma(rescuePatience))
 	pages, done, err := w.conn.checkpoint("full")
-	_ = w.conn.exec(busyPragma(w.s.opts.BusyTimeout))
+	_ = w.conn.exec(busyPragma(w.s.busyTimeout()))
 	if err != nil {
 		w.abandon(err)
 		return err

@@ -50,6 +50,8 @@ type writer struct {
 	pages   int  // written into the log since the last checkpoint, about
 	suspect bool // the file was found damaged
 
+	connected bool // the file was opened before
+
 	known  fs.FileInfo // the file that was open last
 	sound  time.Time   // when it last stood under its name
 	looked time.Time   // when its log and index were last looked at
@@ -100,6 +102,9 @@ func (s *Store) start() (*writer, error) {
 	if s.writer == nil {
 		s.writer = &writer{s: s, long: make(chan struct{}, 1), running: map[string]*running{}, known: s.readFile}
 		s.writing.Go(s.writer.run)
+		if !s.opts.ManualCleanup {
+			s.cleaner.running.Go(s.cleanUp)
+		}
 	}
 	return s.writer, nil
 }
@@ -259,6 +264,10 @@ func (w *writer) open() error {
 		}
 		w.suspect = false
 	}
+	if !w.connected && !c.made && !w.s.settings().NoCleanupOnConnect {
+		w.s.cleaner.wake()
+	}
+	w.connected = true
 	w.conn, w.known = c, c.files.db
 	w.sound, w.looked = w.s.opts.Now(), time.Now()
 	return nil
@@ -288,6 +297,7 @@ func (w *writer) transact(jobs []*job) error {
 		return err
 	}
 	w.s.opts.phase("committed")
+	w.s.counted(w.begun)
 	return w.look(lookEvery)
 }
 
@@ -343,7 +353,7 @@ func (w *writer) checkpoint() {
 	defer w.s.gate.Unlock()
 	_ = w.conn.exec(`pragma busy_timeout = 100`)
 	_, _, _ = w.conn.checkpoint("truncate")
-	_ = w.conn.exec(busyPragma(w.s.opts.BusyTimeout))
+	_ = w.conn.exec(busyPragma(w.s.busyTimeout()))
 }
 
 // checkpoint returns how many pages the log had, and how many of them are in

@@ -4,6 +4,7 @@
 //	go run ./internal/bench               all rows; exits 1 when a ratio is over its budget
 //	go run ./internal/bench -short        fewer rounds, to see that it works
 //	go run ./internal/bench -only exec    one row, or those that begin so
+//	go run ./internal/bench -long         also the rows that take minutes
 //
 // Both arms of a row take turns in one run, in an order drawn from a seed that
 // is printed, so that what disturbs the machine disturbs both. How a verdict is
@@ -19,6 +20,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -40,6 +42,7 @@ func main() {
 // options are what the command line says.
 type options struct {
 	short bool
+	long  bool
 	only  string
 	out   string
 	seed  uint64
@@ -49,6 +52,7 @@ func parse(args []string) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&o.short, "short", false, "fewer rounds")
+	flags.BoolVar(&o.long, "long", false, "also the rows that take minutes: "+strings.Join(long, ", "))
 	flags.StringVar(&o.only, "only", "", "measure only the rows whose names begin so")
 	flags.StringVar(&o.out, "out", "", "file to write; a full run writes "+reportFile)
 	flags.Uint64Var(&o.seed, "seed", 0, "of the order of the arms; 0: a new one")
@@ -69,7 +73,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if err != nil {
 		return err
 	}
-	list := measurements(o.only)
+	list := measurements(o.only, o.long)
 	if len(list) == 0 {
 		return fmt.Errorf("no row begins with %q; there are %s", o.only, strings.Join(names(), ", "))
 	}
@@ -128,11 +132,19 @@ var all = []measurement{
 	{"gibibyte", (*bench).gibibyte},
 	{"begin", (*bench).begin},
 	{"append", (*bench).append},
+	{"growth-10k", (*bench).growth10k},
+	{"growth-cap", (*bench).growthCap},
+	{"growth-1m", (*bench).growth1m},
+	{"recovery", (*bench).recovery},
+	{"streams", (*bench).streams},
 	{"create", (*bench).create},
 	{"parallel", (*bench).parallel},
 	{"memory", (*bench).memory},
 	{"size", (*bench).size},
 }
+
+// long lists the rows that are measured only when they are named or asked for.
+var long = []string{"growth-1m"}
 
 func names() []string {
 	list := make([]string, 0, len(all))
@@ -142,13 +154,13 @@ func names() []string {
 	return list
 }
 
-func measurements(only string) []measurement {
+func measurements(only string, withLong bool) []measurement {
 	var list []measurement
 	for _, m := range all {
 		if m.name == only {
 			return []measurement{m}
 		}
-		if strings.HasPrefix(m.name, only) {
+		if strings.HasPrefix(m.name, only) && (withLong || !slices.Contains(long, m.name)) {
 			list = append(list, m)
 		}
 	}

@@ -16,6 +16,7 @@ const guestRecorder = wire.GuestBin + "/glassbox-recorder"
 
 // bootOf returns what a sandbox of the image host is told.
 func bootOf(r *record, env map[string]string) *wire.Boot {
+	config, _ := historyConfig(&r.Spec) // it was checked before it was kept
 	b := &wire.Boot{
 		SandboxID: r.Info.ID, InstanceID: r.Info.InstanceID, Name: r.Info.Name, Metadata: r.Info.Metadata,
 		Token: r.Token, ExecdToken: r.ExecdToken, Workdir: r.Spec.Workdir,
@@ -25,6 +26,7 @@ func bootOf(r *record, env map[string]string) *wire.Boot {
 		ExpiryFile: wire.GuestExpiry,
 		HistoryOff: r.Spec.History == HistoryNone,
 		BestEffort: r.Spec.History == HistoryBestEffort,
+		History:    config,
 	}
 	if r.Spec.Network == NetworkProxy {
 		b.Egress, b.EgressPort = wire.GuestEgress, wire.EgressPort

@@ -1,6 +1,8 @@
 package localruntime
 
 import (
+	"encoding/json"
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -66,6 +69,9 @@ func normal(spec *sandbox.Spec) (*sandbox.Spec, error) {
 	if err := ValidateMetadata(s.Metadata); err != nil {
 		return nil, err
 	}
+	if _, err := historyConfig(&s); err != nil {
+		return nil, err
+	}
 	return &s, sandbox.ValidateEnv(s.Env)
 }
 
@@ -84,6 +90,25 @@ func checkSpec(s *sandbox.Spec) error {
 		return sandbox.Invalid("timeout", "must be between 0 (no limit) and one year")
 	}
 	return nil
+}
+
+// historyConfig reads what the history is to keep; nil: nothing was said.
+func historyConfig(s *sandbox.Spec) (*history.Config, error) {
+	if len(s.HistoryConfig) == 0 {
+		return nil, nil
+	}
+	var config history.Config
+	err := json.Unmarshal(s.HistoryConfig, &config)
+	if err == nil {
+		err = config.Validate()
+	}
+	if _, ours := errors.AsType[*sandbox.Error](err); err != nil && !ours {
+		err = sandbox.Invalid("history_config", "must be JSON: "+err.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &config, nil
 }
 
 func validName(name string) error {

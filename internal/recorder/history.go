@@ -51,8 +51,7 @@ const maxImport = 1 << 20
 // importOperation takes a record that was made where no recorder was: of
 // sandbox.create, above all.
 func (s *Server) importOperation(w http.ResponseWriter, r *http.Request) error {
-	store, err := s.kept()
-	if err != nil {
+	if _, err := s.kept(); err != nil {
 		return err
 	}
 	var op history.Operation
@@ -65,7 +64,7 @@ func (s *Server) importOperation(w http.ResponseWriter, r *http.Request) error {
 	if op.Duration == 0 {
 		op.Duration = time.Duration(op.DurationMS) * time.Millisecond
 	}
-	if err := store.Import(r.Context(), &op); err != nil {
+	if err := s.session.Import(r.Context(), &op); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -174,4 +173,45 @@ func (s *Server) prune(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return answer(w, pruned)
+}
+
+func (s *Server) configurer() (history.Configurer, error) {
+	if _, err := s.kept(); err != nil {
+		return nil, err
+	}
+	configurer, ok := s.store.(history.Configurer)
+	if !ok {
+		return nil, &sandbox.Error{Op: "configure history", Code: sandbox.CodeUnsupported}
+	}
+	return configurer, nil
+}
+
+func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {
+	configurer, err := s.configurer()
+	if err != nil {
+		return err
+	}
+	config, err := configurer.Config(r.Context())
+	if err != nil {
+		return err
+	}
+	return answer(w, config)
+}
+
+const maxConfig = 64 << 10
+
+func (s *Server) setConfig(w http.ResponseWriter, r *http.Request) error {
+	configurer, err := s.configurer()
+	if err != nil {
+		return err
+	}
+	var change history.ConfigChange
+	if err := decode(w, r, maxConfig, &change); err != nil {
+		return err
+	}
+	config, err := configurer.SetConfig(r.Context(), &change)
+	if err != nil {
+		return err
+	}
+	return answer(w, config)
 }

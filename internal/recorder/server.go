@@ -25,6 +25,8 @@ type Session interface {
 	sandbox.Session
 	sandbox.Starter
 	sandbox.Attacher
+	// Import records an operation that has ended elsewhere.
+	Import(ctx context.Context, op *history.Operation) error
 }
 
 // Options set up a Server.
@@ -88,6 +90,8 @@ func New(session Session, store history.Store, opts *Options) *Server {
 		"GET " + wire.PathChanges:    s.readChanges,
 		"PUT " + wire.PathAck:        s.acknowledge,
 		"POST " + wire.PathPrune:     s.prune,
+		"GET " + wire.PathConfig:     s.getConfig,
+		"PUT " + wire.PathConfig:     s.setConfig,
 		"POST " + wire.PathPort:      s.dialPort,
 	} {
 		s.mux.Handle(route, s.guarded(handle))

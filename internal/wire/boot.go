@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	"github.com/glassboxhq/glassbox/history"
+)
 
 // Boot is the file from which a recorder of the local runtime learns who it
 // is: the host writes it, the sandbox sees it read-only.
@@ -20,6 +24,8 @@ type Boot struct {
 	HistoryOff bool `json:"history_off,omitempty"`
 	// BestEffort runs what cannot be recorded; else it is refused.
 	BestEffort bool `json:"best_effort,omitempty"`
+	// History says what is kept; nil: the defaults, or what the history says.
+	History *history.Config `json:"history,omitempty"`
 	// Listen is an address (host:port) at which our wire is served as plain
 	// HTTP; if the port is taken, a free one is. Empty: nowhere.
 	Listen string `json:"listen,omitempty"`

@@ -48,6 +48,7 @@ var statuses = map[sandbox.Code]int{
 	sandbox.CodeHistoryVersion:    http.StatusServiceUnavailable,
 	sandbox.CodeHistoryExhausted:  http.StatusInsufficientStorage,
 	sandbox.CodeHistoryConflict:   http.StatusConflict,
+	sandbox.CodeHistoryConfig:     http.StatusBadRequest,
 }
 
 // StatusOf returns the HTTP status of a code.

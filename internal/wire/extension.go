@@ -4,10 +4,14 @@ package wire
 // and tell what the OpenSandbox lifecycle API has no place for. Other services
 // ignore them.
 const (
-	ExtName     = "glassbox.name"     // the exact name, of any script
-	ExtWorkdir  = "glassbox.workdir"  // absolute path
-	ExtNetwork  = "glassbox.network"  // none or proxy
-	ExtHistory  = "glassbox.history"  // none: the history is off; best_effort: what cannot be recorded runs all the same
+	ExtName    = "glassbox.name"    // the exact name, of any script
+	ExtWorkdir = "glassbox.workdir" // absolute path
+	ExtNetwork = "glassbox.network" // none or proxy
+	ExtHistory = "glassbox.history" // none: the history is off; best_effort: what cannot be recorded runs all the same
+	// ExtHistoryConfig says what the history keeps, as the JSON of a
+	// history.Config.
+	ExtHistoryConfig = "glassbox.history_config"
+
 	ExtHere     = "glassbox.here"     // "true": no isolation
 	ExtWarnings = "glassbox.warnings" // of an answer, a JSON list: what was asked and is not held
 )

@@ -74,6 +74,7 @@ const (
 	PathChanges  = Root + "/changes"                  // GET ?after=&limit=&wait= → history.Feed
 	PathAck      = Root + "/consumers/{id}"           // PUT ?seq=
 	PathPrune    = Root + "/prune"                    // POST → history.Pruned
+	PathConfig   = Root + "/history/config"           // GET → history.StoredConfig; PUT history.ConfigChange → the same
 	PathPort     = Root + "/ports/{port}"             // POST, full duplex: a TCP connection to that port inside
 )
 

@@ -105,6 +105,7 @@ func extensions(spec *sandbox.Spec) map[string]string {
 	ext := map[string]string{}
 	for name, value := range map[string]string{
 		wire.ExtName: spec.Name, wire.ExtWorkdir: spec.Workdir, wire.ExtNetwork: spec.Network, wire.ExtHistory: spec.History,
+		wire.ExtHistoryConfig: string(spec.HistoryConfig),
 	} {
 		if value != "" {
 			ext[name] = value

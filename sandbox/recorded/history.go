@@ -21,6 +21,7 @@ var _ interface {
 	history.Recording
 	history.Consumer
 	history.Pruner
+	history.Configurer
 } = (*History)(nil)
 
 // History returns the history of the sandbox.
@@ -124,6 +125,30 @@ func (h *History) Prune(ctx context.Context) (*history.Pruned, error) {
 	var pruned history.Pruned
 	err := h.s.once(ctx, &request{op: "prune history", method: http.MethodPost, path: wire.PathPrune}, &pruned)
 	return &pruned, err
+}
+
+// Config implements history.Configurer.
+func (h *History) Config(ctx context.Context) (*history.StoredConfig, error) {
+	var config history.StoredConfig
+	if err := h.s.get(ctx, "read configuration of history", wire.PathConfig, nil, &config); err != nil {
+		return nil, err
+	}
+	return &config, nil
+}
+
+// SetConfig implements history.Configurer. It is tried once: a change whose
+// answer was lost has another revision.
+func (h *History) SetConfig(ctx context.Context, change *history.ConfigChange) (*history.StoredConfig, error) {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return nil, &sandbox.Error{Op: "configure history", Code: sandbox.CodeInvalid, Err: err}
+	}
+	var config history.StoredConfig
+	err = h.s.once(ctx, &request{op: "configure history", method: http.MethodPut, path: wire.PathConfig, body: bytes.NewReader(body), size: int64(len(body))}, &config)
+	if err != nil {
+		return nil, err
+	}
+	return &config, nil
 }
 
 // Import adds an operation that has already ended elsewhere.

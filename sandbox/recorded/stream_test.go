@@ -272,6 +272,9 @@ func TestFB061ReaderThatLeaves(t *testing.T) {
 	if err := runOnce(t.Context(), session, false); err != nil { // opens the history
 		t.Fatal(err)
 	}
+	if _, err := session.History().List(t.Context(), nil); err != nil { // also for reading, as a clean-up does
+		t.Fatal(err)
+	}
 	rec.CloseClientConnections()
 	before := runtime.NumGoroutine()
 	rounds := 100

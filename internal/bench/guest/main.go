@@ -6,6 +6,9 @@
 //	guest pipe PROGRAM ARG...    read a program's output through a pipe: nanoseconds and bytes
 //	guest begin -dir DIR         durable Begin of a history, and a bare commit of the same rows
 //	guest append -dir DIR        operations a second, by many callers at once
+//	guest growth -dir DIR        an operation in a history that has grown and in a young one
+//	guest recovery -dir DIR      a large history after its writer was killed: opening it, the first record
+//	guest fill -file FILE        record until killed
 //	guest memory -pid PID        the most that a process holds until stdin ends: bytes
 package main
 
@@ -35,6 +38,12 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		return timeBegin(rest, out)
 	case "append":
 		return countAppend(rest, out)
+	case "growth":
+		return growth(rest, out)
+	case "recovery":
+		return recovery(rest, out)
+	case "fill":
+		return fill(rest, out)
 	case "memory":
 		return watchMemory(rest, in, out)
 	default:

@@ -163,6 +163,9 @@ func (req *createRequest) spec() (*sandbox.Spec, error) {
 		Name: req.Extensions[wire.ExtName], Workdir: req.Extensions[wire.ExtWorkdir], Network: req.Extensions[wire.ExtNetwork],
 		History: req.Extensions[wire.ExtHistory],
 	}
+	if text := req.Extensions[wire.ExtHistoryConfig]; text != "" {
+		spec.HistoryConfig = json.RawMessage(text)
+	}
 	for name, value := range req.Env {
 		if value != nil {
 			spec.Env[name] = *value
