@@ -1,6 +1,7 @@
 package native_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -180,6 +181,20 @@ func TestFB047DiskFull(t *testing.T) {
 	_, err = s.Write(t.Context(), "new/file", bytes.NewReader(make([]byte, 600_000)), nil)
 	if !errors.Is(err, sandbox.ErrNoSpace) {
 		t.Errorf("a new file: got %v, want no space", err)
+	}
+	if _, err := s.Append(t.Context(), "f", bytes.NewReader(make([]byte, 600_000)), nil); !errors.Is(err, sandbox.ErrNoSpace) {
+		t.Errorf("append: got %v, want no space", err)
+	}
+	if _, err := s.Edit(t.Context(), "f", &sandbox.Edit{Old: "o", New: "ooo", All: true}); !errors.Is(err, sandbox.ErrNoSpace) {
+		t.Errorf("edit: got %v, want no space", err)
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	_ = w.WriteHeader(&tar.Header{Name: "f", Mode: 0o644, Size: 600_000})
+	_, _ = w.Write(make([]byte, 600_000))
+	_ = w.Close()
+	if _, err := s.Upload(t.Context(), ".", &archive, nil); !errors.Is(err, sandbox.ErrNoSpace) {
+		t.Errorf("upload: got %v, want no space", err)
 	}
 	var stat unix.Stat_t
 	if err := unix.Stat(name, &stat); err != nil {
