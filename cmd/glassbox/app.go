@@ -28,7 +28,8 @@ type app struct {
 	closing  bool
 	closers  []context.CancelFunc // of what watches the owner
 	watching sync.WaitGroup
-	warned   bool // of records that cannot be read
+	warned   bool   // of records that cannot be read
+	day      string // of the entry that was shown last
 }
 
 type globalFlags struct {

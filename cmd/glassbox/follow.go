@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,12 @@ import (
 func (a *app) historyFollow() *cobra.Command {
 	return &cobra.Command{
 		Use: "follow [SANDBOX]", Short: "Show a sandbox's operations as they begin and end", Args: cobra.MaximumNArgs(1),
+		Long: `Follow shows what was done in a sandbox so far, then what is done, until Ctrl-C
+or until the sandbox is gone. An operation is shown when it has ended. One that
+goes on for longer is shown twice: while it runs, with what it has printed by
+then, and when it has ended.`,
+		Example: `  glassbox history follow research
+  glassbox history follow research -o json     one operation a line`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			h, op, err := a.choose(cmd.Context(), first(args))
 			if err != nil {
@@ -31,13 +38,54 @@ func (a *app) historyFollow() *cobra.Command {
 // followWait is how long one request waits for something new.
 const followWait = 30 * time.Second
 
-// follow shows what ends, from the beginning of the feed.
-func (a *app) follow(ctx context.Context, h *opened) error {
-	query := &history.ChangeQuery{Limit: 500}
-	if h.ref.Live {
-		query.Wait = followWait
+// begunAfter is how long an operation runs before it is shown as running.
+const begunAfter = 300 * time.Millisecond
+
+// begun are the operations that run and have not been shown, with the moment
+// from which on they are, in the order in which they began.
+type begun struct {
+	ids []string
+	due map[string]time.Time
+}
+
+func (b *begun) add(id string) {
+	b.ids, b.due[id] = append(b.ids, id), time.Now().Add(begunAfter)
+}
+
+func (b *begun) drop(id string) {
+	b.ids = slices.DeleteFunc(b.ids, func(other string) bool { return other == id })
+	delete(b.due, id)
+}
+
+// wait is how long there is nothing to be shown by itself.
+func (b *begun) wait() time.Duration {
+	if len(b.ids) == 0 {
+		return followWait
 	}
+	return max(time.Until(b.due[b.ids[0]]), time.Millisecond)
+}
+
+// next returns the first operation that is to be shown as running by now.
+func (b *begun) next() (id string, ok bool) {
+	if len(b.ids) == 0 || time.Now().Before(b.due[b.ids[0]]) {
+		return "", false
+	}
+	id = b.ids[0]
+	b.drop(id)
+	return id, true
+}
+
+// follow shows what ends, and what begins and does not end soon, from the
+// beginning of the feed.
+func (a *app) follow(ctx context.Context, h *opened) error {
+	if a.flags.output == "table" {
+		a.showHeader(h)
+	}
+	query, running := &history.ChangeQuery{Limit: 500}, &begun{due: map[string]time.Time{}}
 	for {
+		if h.ref.Live {
+			query.Wait = running.wait()
+		}
 		feed, err := h.Changes(ctx, query)
 		if ctx.Err() != nil {
 			return nil
@@ -48,7 +96,7 @@ func (a *app) follow(ctx context.Context, h *opened) error {
 		if feed.Reset {
 			a.say("what was done before operation change %d is no longer kept", feed.Min)
 		}
-		err = a.showCompleted(ctx, h, feed.Changes)
+		err = a.showChanges(ctx, h, feed.Changes, running)
 		if err = errors.Join(err, a.page.flush()); err != nil {
 			return err
 		}
@@ -58,23 +106,42 @@ func (a *app) follow(ctx context.Context, h *opened) error {
 	}
 }
 
-func (a *app) showCompleted(ctx context.Context, h *opened, changes []*history.Change) error {
+func (a *app) showChanges(ctx context.Context, h *opened, changes []*history.Change, running *begun) error {
 	for _, change := range changes {
-		if change.Type != history.Completed {
-			continue
+		switch change.Type {
+		case history.Created:
+			running.add(change.Operation)
+		case history.Completed:
+			running.drop(change.Operation)
+			if err := a.showByID(ctx, h, change.Operation, true); err != nil {
+				return err
+			}
 		}
-		op, err := h.Get(ctx, change.Operation)
-		if errors.Is(err, sandbox.ErrNotFound) {
-			continue // retention was faster
+	}
+	for h.ref.Live {
+		id, ok := running.next()
+		if !ok {
+			break
 		}
-		if err == nil {
-			err = a.showNext(ctx, h, op)
-		}
-		if err != nil {
+		if err := a.showByID(ctx, h, id, false); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// showByID shows an operation whose end the feed has told, or one that runs.
+func (a *app) showByID(ctx context.Context, h *opened, id string, ended bool) error {
+	op, err := h.Get(ctx, id)
+	switch {
+	case errors.Is(err, sandbox.ErrNotFound):
+		return nil // retention was faster
+	case err != nil:
+		return err
+	case !ended && history.Final(op.Status):
+		return nil // the feed is about to tell
+	}
+	return a.showNext(ctx, h, op)
 }
 
 // showNext shows one of the operations that come one after the other.

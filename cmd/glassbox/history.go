@@ -63,7 +63,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.filter.Types, "type", nil, "only operations of this `type`, as command.execute")
 	flags.StringArrayVar(&f.statuses, "status", nil, "only with this `status`: started, succeeded, failed, cancelled, timeout, unknown")
-	flags.StringArrayVar(&f.filter.Sources, "source", nil, "only through this `door`: sdk, console, gateway, mcp, execd")
+	flags.StringArrayVar(&f.filter.Sources, "source", nil, "only through this `door`: sdk, console, gateway, mcp, execd, proxy")
 	flags.StringVar(&f.filter.ActorType, "actor-type", "", "only by an actor of this `type`: agent, user, system")
 	flags.StringVar(&f.filter.ActorID, "actor", "", "only by this actor `id`")
 	flags.StringVar(&f.filter.Thread, "thread", "", "only of this thread `id`")
@@ -185,8 +185,8 @@ func (a *app) raw(ctx context.Context, h history.Reader, op *history.Operation, 
 	if err = errors.Join(err, a.page.flush()); err != nil {
 		return err
 	}
-	if op.Command.Recording == sandbox.RecordedTruncated || op.Command.Recording == sandbox.RecordedPart {
-		a.say("this is not all: the output is kept %s", op.Command.Recording)
+	if text := missing(op.Command, outcomeOf(op)); text != "" {
+		a.say("%s", text)
 	}
 	return nil
 }

@@ -256,7 +256,7 @@ func (a *app) runIn(ctx context.Context, box *glassbox.Sandbox, command *glassbo
 		return &sandbox.Error{Op: "run command", Code: sandbox.CodeInterrupted, Sandbox: box.ID(), Message: res.Reason}
 	}
 	if res.Recording == sandbox.RecordedPart {
-		a.say("operation %s is recorded in part only", res.OperationID)
+		a.say("the history does not hold all of this command (operation %s); what is missing and why: glassbox history show %s", res.OperationID, box.ID())
 	}
 	if res.ExitCode != 0 {
 		return exitCode(res.ExitCode)

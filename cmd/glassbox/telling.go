@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// lookAt bounds what of a stream is read to tell of it.
+const lookAt = 64 << 10
+
+// printed is what a history keeps of one stream of a command.
+type printed struct {
+	stream sandbox.Stream
+	kept   int64
+	total  int64 // that the command has written
+	whole  bool
+	data   []byte // the beginning, or of stderr the end
+}
+
+// showTelling prints the line that tells most of a command's output: the last
+// of stderr when something failed, else the first that was printed.
+func (a *app) showTelling(ctx context.Context, h history.Reader, op *history.Operation) error {
+	c, o := op.Command, outcomeOf(op)
+	p := &printed{stream: sandbox.Stdout, kept: c.StdoutBytes, total: o.StdoutTotal}
+	if c.StderrBytes > 0 && (op.Status != sandbox.Succeeded || c.StdoutBytes == 0) {
+		p = &printed{stream: sandbox.Stderr, kept: c.StderrBytes, total: o.StderrTotal}
+	}
+	p.total = max(p.total, p.kept)
+	p.whole = p.total == p.kept && c.Recording != sandbox.RecordedPart
+	if err := p.load(ctx, h, op.ID); err != nil {
+		return err
+	}
+	if text := p.tell(); text != "" {
+		a.fact("▸ %s: %s", p.stream, text)
+	}
+	if text := missing(c, o); text != "" {
+		a.fact("%s", a.paint(yellow, "⚠ "+text))
+	}
+	return nil
+}
+
+func (p *printed) load(ctx context.Context, h history.Reader, opID string) error {
+	at, want := int64(0), min(lookAt, p.kept)
+	if p.stream == sandbox.Stderr {
+		at = p.kept - want
+	}
+	for int64(len(p.data)) < want {
+		part, err := h.Output(ctx, opID, p.stream, at+int64(len(p.data)), want-int64(len(p.data)))
+		if err != nil {
+			return err
+		}
+		if len(part) == 0 {
+			break
+		}
+		p.data = append(p.data, part...)
+	}
+	return nil
+}
+
+// tell is one line of what was printed, with how much more there is.
+func (p *printed) tell() string {
+	text := bytes.TrimSpace(p.data)
+	switch {
+	case len(text) == 0:
+		return ""
+	case binary(p.data):
+		return fmt.Sprintf("(%s, binary)", number(p.total, "byte"))
+	}
+	lines := bytes.Split(text, []byte("\n"))
+	line := lines[0]
+	if p.stream == sandbox.Stderr {
+		line = lines[len(lines)-1]
+	}
+	shown := short(plain(strings.TrimSpace(string(line))), 200)
+	switch more := len(lines) - 1; {
+	case p.total > int64(len(p.data)):
+		shown += fmt.Sprintf("  (of %s)", number(p.total, "byte"))
+	case more > 0:
+		shown += fmt.Sprintf("  (+%s)", number(int64(more), "line"))
+	}
+	return shown
+}
+
+// missing tells what of a command's output the history does not hold.
+func missing(c *history.Command, o outcome) string {
+	kept := c.StdoutBytes + c.StderrBytes
+	written := max(o.StdoutTotal, c.StdoutBytes) + max(o.StderrTotal, c.StderrBytes)
+	switch {
+	case c.Recording == sandbox.RecordedPart:
+		return "not all of the output is kept: recording failed in between"
+	case written > kept:
+		return fmt.Sprintf("not all of the output is kept: %d of %d bytes", kept, written)
+	case c.Recording == sandbox.RecordedTruncated:
+		return "not all of the output is kept: it went over the cap"
+	}
+	return ""
+}
+
+// binary reports whether bytes are no text for people: they hold a NUL, or
+// more than a tenth of them are no printable characters. A character that is
+// cut at either end counts for little.
+func binary(data []byte) bool {
+	if bytes.IndexByte(data, 0) >= 0 {
+		return true
+	}
+	odd, all := 0, 0
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		if r == utf8.RuneError && size == 1 || unicode.IsControl(r) && !strings.ContainsRune("\t\n\v\f\r\b\x1b", r) {
+			odd++
+		}
+		all, data = all+1, data[size:]
+	}
+	return odd > 2 && odd*10 > all
+}
