@@ -47,7 +47,19 @@ func (a *app) root() *cobra.Command {
 of every operation: who, what, when, the whole output, and what came of it.
 
 Without --url it works on this machine, in sandboxes of its own local runtime;
-with it, on an OpenSandbox service.`,
+with it, on an OpenSandbox service.
+
+Settings, from the environment or a file .env in the working directory; flags
+win (glassbox config shows what is in force):
+  GLASSBOX_URL        OpenSandbox service to work on, else this machine
+  GLASSBOX_API_KEY    key of that service
+  GLASSBOX_PORT       port of glassbox serve, default 7717
+  GLASSBOX_STATE_DIR  folder of the local runtime's state and its histories,
+                      default ~/.local/state/glassbox
+and, from the environment only, the programs that sandboxes need, which are
+else looked for beside this one and in the cache, or built:
+  GLASSBOX_RUNSC      gVisor's runsc
+  GLASSBOX_RECORDER   the recorder`,
 		Example: `  glassbox run -- python3 --version          one command in a new sandbox
   glassbox serve                             sandboxes for other programs
   glassbox history list                      what is kept
@@ -59,7 +71,7 @@ with it, on an OpenSandbox service.`,
 	root.SetIn(a.in)
 	root.SetOut(a.page)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(wrongFlags)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.flags.url, "url", "", "OpenSandbox `service` to work on (GLASSBOX_URL, OPEN_SANDBOX_DOMAIN); default: this machine")
 	flags.StringVar(&a.flags.stateDir, "state-dir", "", "`folder` of the local runtime's state (GLASSBOX_STATE_DIR)")

@@ -14,11 +14,11 @@ import (
 
 func (a *app) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "history", Short: "Show, search and export what was done in sandboxes",
+		Use: "history", Short: "List, show, follow, search and export what was done in sandboxes",
 		Long: `History reads the records of sandboxes. On this machine, the record of a
 sandbox that was deleted is kept for seven days.`,
 	}
-	cmd.AddCommand(a.historyList(), a.historyShow(), a.historyFollow(), a.historyExport(), a.historyPrune())
+	cmd.AddCommand(a.historyList(), a.historyShow(), a.historyFollow(), a.historySearch(), a.historyExport(), a.historyPrune())
 	return cmd
 }
 
@@ -129,10 +129,11 @@ func (a *app) historyShow() *cobra.Command {
 		Short: "Show a sandbox's timeline, or one operation",
 		Long: `Show prints the timeline of a sandbox: of the newest, or of the one that is
 named by its id, the beginning of its id, or its name. With the id of an
-operation it shows that one; --stdout and --stderr write the recorded bytes as
+operation, or its first characters (8 or more), it shows that one; --stdout and --stderr write the recorded bytes as
 they were, and nothing else.`,
 		Example: `  glassbox history show
   glassbox history show research --status failed --since 2h
+  glassbox history show 01939f3e-7c1e
   glassbox history show 01939f3e-7c1e-7b1a-8f43-3b0d1a2c4d5e --stdout | xxd`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

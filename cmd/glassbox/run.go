@@ -28,8 +28,8 @@ func (f *commandFlags) add(cmd *cobra.Command) {
 	flags.StringVarP(&f.line, "command", "c", "", "shell `line` to run instead of a program and its arguments")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "environment variable, as `NAME=value`; may be given again")
 	flags.StringVarP(&f.dir, "workdir", "w", "", "`folder` to run in")
-	flags.DurationVar(&f.timeout, "timeout", 0, "stop the command after this `time`, as in 90s or 5m; the exit code is then 124")
-	flags.BoolVarP(&f.input, "interactive", "i", false, "pass standard input on to the command")
+	flags.DurationVar(&f.timeout, "timeout", 0, "stop the command after this `time`, as in 90s or 5m: TERM, and KILL 3s later; the exit code is then 124")
+	flags.BoolVarP(&f.input, "interactive", "i", false, "pass standard input on to the command; without it there is none")
 }
 
 func (f *commandFlags) command(a *app, args []string) (*glassbox.Command, error) {
@@ -116,7 +116,12 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "Run one command in a new sandbox",
 		Long: `Run makes a sandbox, runs one command in it, passes on what it prints and its
-exit code, and deletes the sandbox. The record of it is kept: see history show.`,
+exit code, and deletes the sandbox. The record of it is kept: see history show.
+
+The command has no standard input unless -i is given. A sandbox of this machine
+begins empty: put a project in by -i and tar, as below.
+` + exitCodes,
+		Annotations: map[string]string{passesCode: "yes"},
 		Example: `  glassbox run -- python3 -c 'print(6*7)'
   glassbox run -c 'echo $((6*7)) | tee answer; cat answer'
   tar c src | glassbox run -i -c 'tar x && make -C src test'
@@ -238,15 +243,12 @@ func (a *app) hereIn(opts *glassbox.Options) error {
 	return nil
 }
 
-// timeoutCode is what timeout(1) exits with.
-const timeoutCode = 124
-
 // runIn runs a command, and turns its end into this program's.
 func (a *app) runIn(ctx context.Context, box *glassbox.Sandbox, command *glassbox.Command) error {
 	res, err := box.Run(ctx, "", command)
 	switch {
 	case ctx.Err() != nil:
-		return exitCode(130)
+		return exitCode(interruptCode)
 	case err != nil:
 		return err
 	case res.Status == sandbox.TimedOut:
@@ -269,7 +271,10 @@ func (a *app) execCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] SANDBOX -- PROGRAM [ARGUMENT...]",
 		Short: "Run a command in a sandbox that exists",
-		Long:  `Exec runs a command in a sandbox, named by its id, the beginning of its id, or a name that only one has.`,
+		Long: `Exec runs a command in a sandbox, named by its id, the beginning of its id, or
+a name that only one has. The command has no standard input unless -i is given.
+` + exitCodes,
+		Annotations: map[string]string{passesCode: "yes"},
 		Example: `  glassbox exec research -- ls -l
   glassbox exec 0b9c -c 'cat report.md | wc -l'`,
 		Args: cobra.MinimumNArgs(1),
