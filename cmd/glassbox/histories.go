@@ -122,6 +122,11 @@ func knownOf(list []*localruntime.History) []known {
 
 // findOperation looks for an operation in every history.
 func (a *app) findOperation(ctx context.Context, url string, list []*localruntime.History, opID string) (*opened, *history.Operation, error) {
+	for _, op := range a.pending("") { // a creation that made no sandbox
+		if op.ID == opID {
+			return &opened{ref: &localruntime.History{ID: "-"}, close: func() error { return nil }}, op, nil
+		}
+	}
 	var faults error
 	for _, ref := range list {
 		if !holds(ref) {

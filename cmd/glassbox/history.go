@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,15 +42,37 @@ func (a *app) historyList() *cobra.Command {
 			}{some(list), a.pending("")}
 			return a.print(answer, func(t *table) {
 				t.row("SANDBOX", "NAME", "STATE", "CREATED", "KEPT UNTIL")
-				for _, ref := range list {
-					t.row(ref.ID, short(ref.Name, 40), string(ref.State), moment(ref.Created), keptUntil(ref))
-				}
-				for _, op := range answer.Creations {
-					t.row("-", short(string(op.Request), 40), "creation "+string(op.Status), moment(op.StartedAt), "-")
+				for _, row := range listed(list, answer.Creations) {
+					t.row(row.columns...)
 				}
 			})
 		},
 	}
+}
+
+// listedRow is a row of the list, with the moment by which it is put in order.
+type listedRow struct {
+	at      time.Time
+	columns []string
+}
+
+// listed puts histories, and creations without one, in one order: the newest
+// first. A creation is named by the id of its operation.
+func listed(list []*localruntime.History, creations []*history.Operation) []listedRow {
+	var rows []listedRow
+	for _, ref := range list {
+		rows = append(rows, listedRow{ref.Created, []string{ref.ID, short(ref.Name, 40), string(ref.State), moment(ref.Created), keptUntil(ref)}})
+	}
+	for _, op := range creations {
+		var asked struct{ Name, Image string }
+		_ = json.Unmarshal(op.Request, &asked) // it may come from anybody
+		if asked.Name == "" {
+			asked.Name = asked.Image
+		}
+		rows = append(rows, listedRow{op.StartedAt, []string{op.ID, short(asked.Name, 40), "creation " + string(op.Status), moment(op.StartedAt), "-"}})
+	}
+	slices.SortStableFunc(rows, func(a, b listedRow) int { return b.at.Compare(a.at) })
+	return rows
 }
 
 // filterFlags pick operations.
