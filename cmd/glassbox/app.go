@@ -29,6 +29,7 @@ type app struct {
 	closers  []context.CancelFunc // of what watches the owner
 	watching sync.WaitGroup
 	warned   bool   // of records that cannot be read
+	unknown  error  // there is no command of which help was asked for
 	day      string // of the entry that was shown last
 }
 
@@ -82,8 +83,18 @@ else looked for beside this one and in the cache, or built:
 		a.serveCommand(), a.configCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	tellWrongCalls(root)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if a.unknown = noCommand(cmd, cmd.Flags().Args()); a.unknown == nil {
+			help(cmd, args)
+		}
+	})
 	return root
 }
+
+// ownOutput annotates a command whose output has a form of its own, and says
+// which.
+const ownOutput = "own_output"
 
 func (a *app) configure(cmd *cobra.Command) error {
 	var err error
@@ -98,6 +109,9 @@ func (a *app) configure(cmd *cobra.Command) error {
 	}
 	switch a.flags.output {
 	case "table", "json", "yaml":
+		if why := cmd.Annotations[ownOutput]; why != "" && cmd.Flags().Changed("output") {
+			return usage("--output has no use here: %s", why)
+		}
 		return nil
 	}
 	return usage("--output must be table, json or yaml, not %q", a.flags.output)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/glassboxhq/glassbox"
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -40,6 +41,9 @@ func (a *app) historyList() *cobra.Command {
 				Histories []*localruntime.History `json:"histories"`
 				Creations []*history.Operation    `json:"creations"` // that made none, or of which that is not known
 			}{some(list), a.pending("")}
+			if url == glassbox.Local && a.flags.output == "table" && len(list)+len(answer.Creations) == 0 {
+				a.say("nothing is kept in %s yet", a.settings.stateDir)
+			}
 			return a.print(answer, func(t *table) {
 				t.row("SANDBOX", "NAME", "STATE", "CREATED", "KEPT UNTIL")
 				for _, row := range listed(list, answer.Creations) {

@@ -43,7 +43,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writ
 	root := a.root()
 	root.SetArgs(args)
 	called, err := root.ExecuteContextC(ctx)
-	err = errors.Join(err, a.close(ctx))
+	err = errors.Join(err, a.unknown, a.close(ctx))
 	if err == nil {
 		return 0
 	}

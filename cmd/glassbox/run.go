@@ -121,7 +121,7 @@ exit code, and deletes the sandbox. The record of it is kept: see history show.
 The command has no standard input unless -i is given. A sandbox of this machine
 begins empty: put a project in by -i and tar, as below.
 ` + exitCodes,
-		Annotations: map[string]string{passesCode: "yes"},
+		Annotations: map[string]string{passesCode: "yes", ownOutput: "what the command prints is passed on as it is"},
 		Example: `  glassbox run -- python3 -c 'print(6*7)'
   glassbox run -c 'echo $((6*7)) | tee answer; cat answer'
   tar c src | glassbox run -i -c 'tar x && make -C src test'
@@ -144,6 +144,7 @@ begins empty: put a project in by -i and tar, as below.
 	c.add(cmd)
 	s.add(cmd)
 	a.actorFlags(cmd)
+	cmd.Flags().Lookup("ttl").Usage = "`life` of the sandbox, at least 1m; default: as long as the command"
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the sandbox")
 	cmd.Flags().BoolVar(&a.flags.here, "here", false, "run on this very machine, without isolation: for containers and VMs that are themselves the boundary")
 	return cmd
@@ -274,7 +275,7 @@ func (a *app) execCommand() *cobra.Command {
 		Long: `Exec runs a command in a sandbox, named by its id, the beginning of its id, or
 a name that only one has. The command has no standard input unless -i is given.
 ` + exitCodes,
-		Annotations: map[string]string{passesCode: "yes"},
+		Annotations: map[string]string{passesCode: "yes", ownOutput: "what the command prints is passed on as it is"},
 		Example: `  glassbox exec research -- ls -l
   glassbox exec 0b9c -c 'cat report.md | wc -l'`,
 		Args: cobra.MinimumNArgs(1),

@@ -79,7 +79,7 @@ func (a *app) search(ctx context.Context, filter history.Filter, only string) er
 	})
 	err = a.print(hits, func(t *table) {
 		for _, hit := range hits {
-			t.row(short(nameOf(hit), 24), moment(hit.Operation.StartedAt), hit.Operation.ID, short(whatOf(hit.Operation), 60), short(hit.Line, 120))
+			t.row(short(nameOf(hit), 24), moment(hit.Operation.StartedAt), hit.Operation.ID, short(whatOf(hit.Operation), 60), short(hit.Line, 160))
 		}
 	})
 	if len(hits) == 0 && err == nil && a.flags.output == "table" {
@@ -138,7 +138,7 @@ func lineWith(ctx context.Context, h history.Reader, opID string, stream sandbox
 }
 
 // lineAround bounds what of a long line is shown on either side, in bytes.
-const lineAround = 60
+const lineAround = 40
 
 // around returns the line that holds a text, cut where it is long.
 func around(data, text []byte) string {
