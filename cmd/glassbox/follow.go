@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/glassboxhq/glassbox"
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -81,7 +83,10 @@ func (a *app) follow(ctx context.Context, h *opened) error {
 	if a.flags.output == "table" {
 		a.showHeader(h)
 	}
-	query, running := &history.ChangeQuery{Limit: 500}, &begun{due: map[string]time.Time{}}
+	return a.followFrom(ctx, h, &history.ChangeQuery{Limit: 500}, &begun{due: map[string]time.Time{}})
+}
+
+func (a *app) followFrom(ctx context.Context, h *opened, query *history.ChangeQuery, running *begun) error {
 	for {
 		if h.ref.Live {
 			query.Wait = running.wait()
@@ -89,6 +94,14 @@ func (a *app) follow(ctx context.Context, h *opened) error {
 		feed, err := h.Changes(ctx, query)
 		if ctx.Err() != nil {
 			return nil
+		}
+		if err != nil && h.ref.Live {
+			left, err := a.left(ctx, h, err)
+			if err != nil {
+				return err
+			}
+			query.Wait = 0
+			return errors.Join(a.followFrom(ctx, left, query, running), left.close())
 		}
 		if err != nil {
 			return err
@@ -104,6 +117,39 @@ func (a *app) follow(ctx context.Context, h *opened) error {
 			return a.followEnd(ctx, h)
 		}
 	}
+}
+
+// The time in which a sandbox that is being deleted is gone.
+const (
+	goneWithin = 5 * time.Second
+	goneEvery  = 100 * time.Millisecond
+)
+
+// left opens what a sandbox has left that could not be read any more while it
+// was followed, as err says.
+func (a *app) left(ctx context.Context, h *opened, err error) (*opened, error) {
+	if a.settings.url != "" { // it is gone with its sandbox
+		return nil, err
+	}
+	for began := time.Now(); time.Since(began) < goneWithin; {
+		list, listErr := a.localHistories(ctx)
+		if listErr != nil {
+			return nil, errors.Join(err, listErr)
+		}
+		at := slices.IndexFunc(list, func(ref *localruntime.History) bool { return ref.ID == h.ref.ID })
+		switch {
+		case at < 0:
+			return nil, err
+		case !list[at].Live:
+			return a.open(ctx, glassbox.Local, list[at])
+		}
+		select {
+		case <-time.After(goneEvery):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+	return nil, err
 }
 
 func (a *app) showChanges(ctx context.Context, h *opened, changes []*history.Change, running *begun) error {

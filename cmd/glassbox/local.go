@@ -238,7 +238,7 @@ func pick(word string, list []known) (int, error) {
 		fmt.Fprintf(&ids, "\n  %s  %-10s  %s  %s", k.id, k.state, moment(k.created), plain(k.name))
 	}
 	return 0, &sandbox.Error{
-		Op: "find sandbox", Code: sandbox.CodeInvalid, Field: "sandbox",
+		Code: sandbox.CodeInvalid, Field: "sandbox",
 		Message: fmt.Sprintf("%q may be any of these; give an id, or the beginning of one:%s", word, ids.String()),
 	}
 }

@@ -46,7 +46,7 @@ func (a *app) findPrefix(ctx context.Context, url string, list []*localruntime.H
 		found, more = found[:most], fmt.Sprintf("\n  and %d more", n)
 	}
 	return nil, nil, &sandbox.Error{
-		Op: "find operation", Code: sandbox.CodeInvalid, Field: "operation",
+		Code: sandbox.CodeInvalid, Field: "operation",
 		Message: fmt.Sprintf("%q may be any of these; give more of the id:%s%s", prefix, strings.Join(found, ""), more),
 	}
 }

@@ -251,6 +251,10 @@ func (a *app) runIn(ctx context.Context, box *glassbox.Sandbox, command *glassbo
 	case ctx.Err() != nil:
 		return exitCode(interruptCode)
 	case err != nil:
+		// It was lost on the way and looked for again: no word for a user.
+		if e, ok := errors.AsType[*sandbox.Error](err); ok && e.Op == "attach to command" {
+			e.Op = "run command"
+		}
 		return err
 	case res.Status == sandbox.TimedOut:
 		a.say("stopped at its timeout of %v", command.Timeout)

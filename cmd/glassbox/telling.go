@@ -94,7 +94,7 @@ func missing(c *history.Command, o outcome) string {
 	written := max(o.StdoutTotal, c.StdoutBytes) + max(o.StderrTotal, c.StderrBytes)
 	switch {
 	case c.Recording == sandbox.RecordedPart:
-		return "not all of the output is kept: recording failed in between"
+		return "the output is kept in part only"
 	case written > kept:
 		return fmt.Sprintf("not all of the output is kept: %d of %d bytes", kept, written)
 	case c.Recording == sandbox.RecordedTruncated:
