@@ -28,6 +28,10 @@ sandbox that was deleted is kept for seven days.`,
 func (a *app) historyList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the histories that can be read, newest first", Aliases: []string{"ls"}, Args: cobra.NoArgs,
+		Long: `List shows the sandboxes whose history can be read: on this machine all that
+live and those that were deleted within seven days, with --url those that live
+there. Between them stand creations of this user that made no sandbox, or of
+which that is not known, under the id of their operation.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := a.service(cmd.Context())
 			if err != nil {

@@ -78,6 +78,9 @@ func (a *app) search(ctx context.Context, filter history.Filter, only string) er
 		})
 	})
 	err = a.print(hits, func(t *table) {
+		if len(hits) > 0 {
+			t.row("SANDBOX", "STARTED", "OPERATION", "WHAT", "LINE")
+		}
 		for _, hit := range hits {
 			t.row(short(nameOf(hit), 24), moment(hit.Operation.StartedAt), hit.Operation.ID, short(whatOf(hit.Operation), 60), short(hit.Line, 160))
 		}

@@ -104,12 +104,12 @@ func missing(c *history.Command, o outcome) string {
 }
 
 // binary reports whether bytes are no text for people: they hold a NUL, or
-// more than a tenth of them are no printable characters. A character that is
-// cut at either end counts for little.
+// more than a tenth of them are no printable characters.
 func binary(data []byte) bool {
 	if bytes.IndexByte(data, 0) >= 0 {
 		return true
 	}
+	data = wholeRunes(data)
 	odd, all := 0, 0
 	for len(data) > 0 {
 		r, size := utf8.DecodeRune(data)
@@ -118,5 +118,20 @@ func binary(data []byte) bool {
 		}
 		all, data = all+1, data[size:]
 	}
-	return odd > 2 && odd*10 > all
+	return odd*10 > all
+}
+
+// wholeRunes leaves out a character that is cut at either end.
+func wholeRunes(data []byte) []byte {
+	for range utf8.UTFMax - 1 {
+		if len(data) > 0 && !utf8.RuneStart(data[0]) {
+			data = data[1:]
+		}
+	}
+	for i := 1; i < utf8.UTFMax && i <= len(data); i++ {
+		if end := data[len(data)-i:]; utf8.RuneStart(end[0]) && !utf8.FullRune(end) {
+			return data[:len(data)-i]
+		}
+	}
+	return data
 }
