@@ -66,11 +66,15 @@ func (p *printed) load(ctx context.Context, h history.Reader, opID string) error
 
 // tell is one line of what was printed, with how much more there is.
 func (p *printed) tell() string {
-	text := bytes.TrimSpace(p.data)
+	text := p.data
+	if p.total > int64(len(text)) {
+		text = wholeRunes(text)
+	}
+	text = bytes.TrimSpace(text)
 	switch {
 	case len(text) == 0:
 		return ""
-	case binary(p.data):
+	case binary(text):
 		return fmt.Sprintf("(%s, binary)", number(p.total, "byte"))
 	}
 	lines := bytes.Split(text, []byte("\n"))
@@ -109,7 +113,6 @@ func binary(data []byte) bool {
 	if bytes.IndexByte(data, 0) >= 0 {
 		return true
 	}
-	data = wholeRunes(data)
 	odd, all := 0, 0
 	for len(data) > 0 {
 		r, size := utf8.DecodeRune(data)

@@ -44,7 +44,7 @@ func TestTell(t *testing.T) {
 		{"last of stderr", printed{stream: sandbox.Stderr, total: 14, data: []byte("one\ntwo\nthree\n")}, "three  (+2 lines)"},
 		{"more than was read", printed{total: 1000, data: []byte("one\ntwo")}, "one  (of 1000 bytes)"},
 		{"nothing but spaces", printed{total: 3, data: []byte(" \n ")}, ""},
-		{"cut in a character", printed{total: 100, data: []byte("\xa9研究\xe7\xa0")}, "�研究�  (of 100 bytes)"},
+		{"cut in a character", printed{total: 100, data: []byte("\xa9研究\xe7\xa0")}, "研究  (of 100 bytes)"},
 		{"colours", printed{total: 9, data: []byte("\x1b[1mred\x1b[0m")}, "�[1mred�[0m"},
 		{"NUL", printed{total: 5, data: []byte("a\x00b")}, "(5 bytes, binary)"},
 		{"noise", printed{total: 1, data: noise}, "(1 byte, binary)"},

@@ -193,8 +193,8 @@ func (a *api) authorized(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if r.Header.Get(headerKey) == "" {
 		writeError(w, http.StatusUnauthorized, "MISSING_API_KEY",
-			"the header "+headerKey+" is missing; glassbox config get local.api_key prints the key, "+
-				"and the SDK and the command of the same user find it: if this server has a state folder of its own, tell them by GLASSBOX_STATE_DIR or --state-dir")
+			"the header "+headerKey+" is missing; the key lies in this server's state folder, where the SDK and the command "+
+				"find it if GLASSBOX_STATE_DIR or --state-dir names that folder; glassbox config get local.api_key prints it")
 		return false
 	}
 	writeError(w, http.StatusUnauthorized, "INVALID_API_KEY", "the key in "+headerKey+" is not this server's")
