@@ -91,32 +91,44 @@ func (a *app) followFrom(ctx context.Context, h *opened, query *history.ChangeQu
 		if h.ref.Live {
 			query.Wait = running.wait()
 		}
-		feed, err := h.Changes(ctx, query)
-		if ctx.Err() != nil {
+		more, err := a.followOnce(ctx, h, query, running)
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil && h.ref.Live {
+		case err != nil && h.ref.Live:
 			left, err := a.left(ctx, h, err)
 			if err != nil {
 				return err
 			}
 			query.Wait = 0
 			return errors.Join(a.followFrom(ctx, left, query, running), left.close())
-		}
-		if err != nil {
+		case err != nil:
 			return err
-		}
-		if feed.Reset {
-			a.say("what was done before operation change %d is no longer kept", feed.Min)
-		}
-		err = a.showChanges(ctx, h, feed.Changes, running)
-		if err = errors.Join(err, a.page.flush()); err != nil {
-			return err
-		}
-		if query.After = feed.Next; !h.ref.Live && len(feed.Changes) == 0 {
+		case !more && !h.ref.Live:
 			return a.followEnd(ctx, h)
 		}
 	}
+}
+
+// followOnce shows a part of the feed, and moves the query behind what has been
+// shown. It reports whether there was anything.
+func (a *app) followOnce(ctx context.Context, h *opened, query *history.ChangeQuery, running *begun) (more bool, err error) {
+	feed, err := h.Changes(ctx, query)
+	if err != nil {
+		return false, err
+	}
+	if feed.Reset {
+		a.say("what was done before operation change %d is no longer kept", feed.Min)
+	}
+	for _, change := range feed.Changes {
+		if err := a.showChange(ctx, h, change, running); err != nil {
+			return true, err
+		}
+		query.After = change.Seq
+	}
+	query.After = feed.Next
+	err = a.showRunning(ctx, h, running)
+	return len(feed.Changes) > 0, errors.Join(err, a.page.flush())
 }
 
 // The time in which a sandbox that is being deleted is gone.
@@ -128,8 +140,8 @@ const (
 // left opens what a sandbox has left that could not be read any more while it
 // was followed, as err says.
 func (a *app) left(ctx context.Context, h *opened, err error) (*opened, error) {
-	if a.settings.url != "" { // it is gone with its sandbox
-		return nil, err
+	if _, ok := errors.AsType[*sandbox.Error](err); !ok || a.settings.url != "" {
+		return nil, err // it could not be shown, or is gone with its sandbox
 	}
 	for began := time.Now(); time.Since(began) < goneWithin; {
 		list, listErr := a.localHistories(ctx)
@@ -152,18 +164,19 @@ func (a *app) left(ctx context.Context, h *opened, err error) (*opened, error) {
 	return nil, err
 }
 
-func (a *app) showChanges(ctx context.Context, h *opened, changes []*history.Change, running *begun) error {
-	for _, change := range changes {
-		switch change.Type {
-		case history.Created:
-			running.add(change.Operation)
-		case history.Completed:
-			running.drop(change.Operation)
-			if err := a.showByID(ctx, h, change.Operation, true); err != nil {
-				return err
-			}
-		}
+func (a *app) showChange(ctx context.Context, h *opened, change *history.Change, running *begun) error {
+	switch change.Type {
+	case history.Created:
+		running.add(change.Operation)
+	case history.Completed:
+		running.drop(change.Operation)
+		return a.showByID(ctx, h, change.Operation, true)
 	}
+	return nil
+}
+
+// showRunning shows what has begun and goes on.
+func (a *app) showRunning(ctx context.Context, h *opened, running *begun) error {
 	for h.ref.Live {
 		id, ok := running.next()
 		if !ok {
@@ -180,7 +193,7 @@ func (a *app) showChanges(ctx context.Context, h *opened, changes []*history.Cha
 func (a *app) showByID(ctx context.Context, h *opened, id string, ended bool) error {
 	op, err := h.Get(ctx, id)
 	switch {
-	case errors.Is(err, sandbox.ErrNotFound):
+	case err != nil && sandbox.CodeOf(err) == sandbox.CodeOperationNotFound:
 		return nil // retention was faster
 	case err != nil:
 		return err
