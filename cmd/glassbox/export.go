@@ -33,7 +33,7 @@ func (a *app) historyExport() *cobra.Command {
 		Long: `Export writes a sandbox's operations to stdout, oldest first, with all that is
 kept of their output: as json (one list) or jsonl (one operation a line).
 Output that is not UTF-8 is written in base64, as stdout_base64 or stderr_base64.`,
-		Annotations: map[string]string{ownOutput: "--format says json or jsonl"},
+		Annotations: map[string]string{ownOutput: "--format says the form of an export"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if format != "json" && format != "jsonl" {
 				return usage("--format must be json or jsonl, not %q", format)
