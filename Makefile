@@ -1,5 +1,5 @@
 # make          what there is to make
-# make run      a first try: a sandbox, a recorded sample, its timeline
+# make run      a first try: a sandbox, a recorded sample, its timeline; it serves until Ctrl-C
 # make ci       what CI runs
 #
 # HERE=1        no isolation: sandboxes are this very machine
@@ -17,7 +17,7 @@ help: ## print this
 build: ## build bin/glassbox, the recorder and, once per version, gVisor's runsc
 	@scripts/build.sh
 
-run: ## build, start the server on 127.0.0.1:7717, and show a recorded sample
+run: ## build, show a recorded sample, and serve until Ctrl-C (GLASSBOX_PORT, 7717)
 	@scripts/run.sh
 
 test: ## run the tests (PKG=./history/... narrows them)

@@ -1,11 +1,20 @@
 // Package glassbox runs an AI agent's work in a sandbox and keeps an exact
 // record of it.
 //
-//	box, err := glassbox.Create(ctx, "http://localhost:7717", &glassbox.Options{Name: "research-workspace"})
-//	defer box.Close(ctx) // deletes the sandbox; Cleanup: glassbox.Never keeps it
 //	ctx = glassbox.WithActor(ctx, glassbox.Actor{ID: "research-agent", Thread: "thread-1", Run: "run-1"})
+//	box, err := glassbox.Create(ctx, "http://localhost:7717", &glassbox.Options{Name: "research-workspace"})
+//	if err != nil {
+//		return err
+//	}
+//	defer box.Close(ctx) // deletes the sandbox; Cleanup: glassbox.Never keeps it
 //	res, err := box.Run(ctx, "python3 --version", nil)
+//	if err != nil {
+//		return err
+//	}
 //	fmt.Println(string(res.Stdout), res.ExitCode)
+//
+// Open the scope of the actor first: what is done outside one, as the creation,
+// is recorded without its name.
 //
 // The URL is the root of an OpenSandbox service: a real one, or our own local
 // runtime as `glassbox serve` starts it. A [Sandbox] may be used by many
@@ -52,7 +61,7 @@ type Options struct {
 	// APIKey opens the service; empty: GLASSBOX_API_KEY or
 	// OPEN_SANDBOX_API_KEY, and none is needed for our own local runtime on
 	// this machine. It is never recorded, logged or told in an error.
-	APIKey opensandbox.Secret
+	APIKey Secret
 	// Name is shown to people: up to 128 characters of any script. Two
 	// sandboxes may share one.
 	Name string

@@ -42,14 +42,13 @@ func Example() {
 		fmt.Println("Python 3 0")
 		return
 	}
-	ctx := context.Background()
+	ctx := glassbox.WithActor(context.Background(), glassbox.Actor{ID: "research-agent", Thread: "thread-1", Run: "run-1"})
 	box, err := glassbox.Create(ctx, "http://localhost:7717", &glassbox.Options{Name: "research-workspace"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer box.Close(ctx) // deletes the sandbox; Cleanup: glassbox.Never keeps it
-	ctx = glassbox.WithActor(ctx, glassbox.Actor{ID: "research-agent", Thread: "thread-1", Run: "run-1"})
 	res, err := box.Run(ctx, "python3 --version", nil)
 	if err != nil {
 		fmt.Println(err)

@@ -8,37 +8,45 @@ import (
 	"testing"
 )
 
-// TestSixLines runs the lines that README shows, as they stand there.
-func TestSixLines(t *testing.T) {
+// TestReadme runs the programs that README shows, as they stand there.
+func TestReadme(t *testing.T) {
 	s := needLocal(t)
+	program := shown(t, "six")
+	before, after, ok := strings.Cut(program, "\treturn nil\n")
+	if !ok || strings.Contains(after, "return nil") {
+		t.Fatal("README's program has no last return nil")
+	}
+	for name, tt := range map[string]struct{ program, want string }{
+		"Six":   {program, "42\n 0\n"},
+		"Files": {before + shown(t, "files") + "\treturn nil\n" + after, "42\n 0\nfile.write succeeded 12\nfile.read succeeded 12\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if out, err := runProgram(t, s.state, tt.program); err != nil || out != tt.want {
+				t.Errorf("got %q, %v, want %q", out, err, tt.want)
+			}
+		})
+	}
+}
+
+// shown returns the Go between two markers of README.
+func shown(t *testing.T, name string) string {
+	t.Helper()
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "<!-- six -->\n```go\n")
-	lines, _, ok := strings.Cut(rest, "```\n<!-- /six -->")
+	_, rest, _ := strings.Cut(string(text), "<!-- "+name+" -->\n```go\n")
+	lines, _, ok := strings.Cut(rest, "```\n<!-- /"+name+" -->")
 	if !ok {
-		t.Fatal("README shows no six lines")
+		t.Fatal("README shows no Go named " + name)
 	}
-	program := `package main
-
-import (
-	"context"
-	"fmt"
-
-	"github.com/glassboxhq/glassbox"
-)
-
-func main() {
-	ctx := context.Background()
-	` + lines + `
-	if err != nil {
-		panic(err)
-	}
+	return lines
 }
-`
+
+func runProgram(t *testing.T, stateDir, program string) (string, error) {
+	t.Helper()
 	// Below the module, so that it is built with it; the name keeps it out of ./...
-	dir, err := os.MkdirTemp(".", "_six-") //nolint:usetesting // it must lie below the module
+	dir, err := os.MkdirTemp(".", "_readme-") //nolint:usetesting // it must lie below the module
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +55,7 @@ func main() {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./"+filepath.Base(dir))
-	cmd.Env = append(os.Environ(), "GLASSBOX_STATE_DIR="+s.state)
+	cmd.Env = append(os.Environ(), "GLASSBOX_STATE_DIR="+stateDir)
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "Python 3.") || !strings.HasSuffix(string(out), "\n 0\n") {
-		t.Errorf("got %q, %v, want the version and 0", out, err)
-	}
+	return string(out), err
 }

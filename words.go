@@ -4,7 +4,12 @@ import (
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
+	"github.com/glassboxhq/glassbox/sandbox/opensandbox"
 )
+
+// Secret is a value that is never printed, as an API key:
+// Options{APIKey: glassbox.Secret(os.Getenv("KEY"))}.
+type Secret = opensandbox.Secret
 
 // Actor is who acts: see [WithActor].
 type Actor = history.Actor

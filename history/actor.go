@@ -21,6 +21,7 @@ const (
 	SourceGateway = "gateway"
 	SourceMCP     = "mcp"
 	SourceExecd   = "execd"
+	SourceProxy   = "proxy" // of the local runtime, through which sandboxes connect
 )
 
 // Actor is who acts.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds, and serves with a sample. GLASSBOX_PORT changes the port.
+# Builds, and serves with a sample until Ctrl-C. GLASSBOX_PORT changes the port.
 source "$(dirname "$0")/lib.sh"
 expect_isolation run
 build

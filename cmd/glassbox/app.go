@@ -28,7 +28,9 @@ type app struct {
 	closing  bool
 	closers  []context.CancelFunc // of what watches the owner
 	watching sync.WaitGroup
-	warned   bool // of records that cannot be read
+	warned   bool   // of records that cannot be read
+	unknown  error  // there is no command of which help was asked for
+	day      string // of the entry that was shown last
 }
 
 type globalFlags struct {
@@ -46,7 +48,19 @@ func (a *app) root() *cobra.Command {
 of every operation: who, what, when, the whole output, and what came of it.
 
 Without --url it works on this machine, in sandboxes of its own local runtime;
-with it, on an OpenSandbox service.`,
+with it, on an OpenSandbox service.
+
+Settings, from the environment or a file .env in the working directory; flags
+win (glassbox config shows what is in force):
+  GLASSBOX_URL        OpenSandbox service to work on, else this machine
+  GLASSBOX_API_KEY    key of that service
+  GLASSBOX_PORT       port of glassbox serve, default 7717
+  GLASSBOX_STATE_DIR  folder of the local runtime's state and its histories,
+                      default ~/.local/state/glassbox
+and, from the environment only, the programs that sandboxes need, which are
+else looked for beside this one and in the cache, or built:
+  GLASSBOX_RUNSC      gVisor's runsc
+  GLASSBOX_RECORDER   the recorder`,
 		Example: `  glassbox run -- python3 --version          one command in a new sandbox
   glassbox serve                             sandboxes for other programs
   glassbox history list                      what is kept
@@ -58,7 +72,7 @@ with it, on an OpenSandbox service.`,
 	root.SetIn(a.in)
 	root.SetOut(a.page)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(wrongFlags)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.flags.url, "url", "", "OpenSandbox `service` to work on (GLASSBOX_URL, OPEN_SANDBOX_DOMAIN); default: this machine")
 	flags.StringVar(&a.flags.stateDir, "state-dir", "", "`folder` of the local runtime's state (GLASSBOX_STATE_DIR)")
@@ -69,8 +83,18 @@ with it, on an OpenSandbox service.`,
 		a.serveCommand(), a.configCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	tellWrongCalls(root)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if a.unknown = noCommand(cmd, cmd.Flags().Args()); a.unknown == nil {
+			help(cmd, args)
+		}
+	})
 	return root
 }
+
+// ownOutput annotates a command whose output has a form of its own, and says
+// which.
+const ownOutput = "own_output"
 
 func (a *app) configure(cmd *cobra.Command) error {
 	var err error
@@ -85,6 +109,9 @@ func (a *app) configure(cmd *cobra.Command) error {
 	}
 	switch a.flags.output {
 	case "table", "json", "yaml":
+		if why := cmd.Annotations[ownOutput]; why != "" && cmd.Flags().Changed("output") {
+			return usage("--output has no use here: %s", why)
+		}
 		return nil
 	}
 	return usage("--output must be table, json or yaml, not %q", a.flags.output)

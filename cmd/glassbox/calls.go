@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -56,6 +57,23 @@ func tellWrongCall(cmd *cobra.Command) {
 			return wrongFlag(cmd, run(cmd, args))
 		}
 	}
+}
+
+// wrongFlags tells what is wrong with flags that cannot be read, in words of
+// what they take.
+func wrongFlags(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		rule := map[string]string{
+			"duration": "a time with its unit, as in 90s, 5m or 2h", "int": "a whole number", "bool": "true or false",
+		}[e.GetFlag().Value.Type()]
+		if rule != "" {
+			return usage("--%s must be %s, not %q", e.GetFlag().Name, rule, e.GetValue())
+		}
+	}
+	if _, ok := errors.AsType[*pflag.NotExistError](err); ok && cmd.Annotations[passesCode] != "" {
+		return usage("%w; what is for the program in the sandbox comes after --, as in: %s", err, cmd.UseLine())
+	}
+	return &usageError{err}
 }
 
 // noCommand tells which commands there are beside the one that is not.

@@ -68,7 +68,7 @@ func (c *connections) record(ctx context.Context, e egress.Event) error {
 	})
 	now := time.Now()
 	op := &history.Operation{
-		ID: id.New(), Type: history.NetworkConnect, Status: sandbox.Succeeded, Source: history.SourceSDK,
+		ID: id.New(), Type: history.NetworkConnect, Status: sandbox.Succeeded, Source: history.SourceProxy,
 		Actor: history.Actor{Type: history.System}, StartedAt: now, CompletedAt: now,
 		Request: history.EncodeRequest(map[string]any{"host": e.Host, "port": e.Port}),
 		Result:  history.Encode(map[string]any{"address": e.Address.String()}),

@@ -42,6 +42,7 @@ As asciicast it writes what one terminal showed, named by its operation: version
 		Example: `  glassbox history export research > research.json
   glassbox history export research --format csv --status failed > failed.csv
   glassbox history export 01a2297b-622b-71b0-9a0c-eff735886781 --format asciicast > session.cast`,
+		Annotations: map[string]string{ownOutput: "--format says the form of an export"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := oneOf("format", format, "json", "jsonl", "csv", "asciicast"); err != nil {
 				return err

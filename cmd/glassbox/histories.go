@@ -97,23 +97,36 @@ func (a *app) choose(ctx context.Context, word string) (*opened, *history.Operat
 		h, err := a.open(ctx, url, list[at])
 		return h, nil, err
 	}
-	names := make([]known, len(list))
-	for i, ref := range list {
-		names[i] = known{ref.ID, ref.Name}
-	}
-	i, err := pick(word, names)
-	if err == nil {
+	i, err := pick(word, knownOf(list))
+	switch {
+	case err == nil:
 		h, err := a.open(ctx, url, list[i])
 		return h, nil, err
-	}
-	if !errors.Is(err, sandbox.ErrNotFound) || !id.Valid(word) {
+	case !errors.Is(err, sandbox.ErrNotFound):
 		return nil, nil, err
+	case id.Valid(word):
+		return a.findOperation(ctx, url, list, word)
+	case isPrefix(word):
+		return a.findPrefix(ctx, url, list, word)
 	}
-	return a.findOperation(ctx, url, list, word)
+	return nil, nil, noneCalled(word, "glassbox history list shows what is kept")
+}
+
+func knownOf(list []*localruntime.History) []known {
+	names := make([]known, len(list))
+	for i, ref := range list {
+		names[i] = known{ref.ID, ref.Name, ref.State, ref.Created}
+	}
+	return names
 }
 
 // findOperation looks for an operation in every history.
 func (a *app) findOperation(ctx context.Context, url string, list []*localruntime.History, opID string) (*opened, *history.Operation, error) {
+	for _, op := range a.pending("") { // a creation that made no sandbox
+		if op.ID == opID {
+			return &opened{ref: &localruntime.History{ID: "-"}, close: func() error { return nil }}, op, nil
+		}
+	}
 	var faults error
 	for _, ref := range list {
 		if !holds(ref) {

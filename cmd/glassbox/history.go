@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/glassboxhq/glassbox"
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -14,17 +17,21 @@ import (
 
 func (a *app) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "history", Short: "Show, search and export what was done in sandboxes",
+		Use: "history", Short: "List, show, follow, search and export what was done in sandboxes",
 		Long: `History reads the records of sandboxes. On this machine, the record of a
 sandbox that was deleted is kept for seven days.`,
 	}
-	cmd.AddCommand(a.historyList(), a.historyShow(), a.historyFollow(), a.historyExport(), a.historyPrune(), a.historyConfig())
+	cmd.AddCommand(a.historyList(), a.historyShow(), a.historyFollow(), a.historySearch(), a.historyExport(), a.historyPrune(), a.historyConfig())
 	return cmd
 }
 
 func (a *app) historyList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the histories that can be read, newest first", Aliases: []string{"ls"}, Args: cobra.NoArgs,
+		Long: `List shows the sandboxes whose history can be read: on this machine all that
+live and those that were deleted within seven days, with --url those that live
+there. Between them stand creations of this user that made no sandbox, or of
+which that is not known, under the id of their operation.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := a.service(cmd.Context())
 			if err != nil {
@@ -38,17 +45,42 @@ func (a *app) historyList() *cobra.Command {
 				Histories []*localruntime.History `json:"histories"`
 				Creations []*history.Operation    `json:"creations"` // that made none, or of which that is not known
 			}{some(list), a.pending("")}
+			if url == glassbox.Local && a.flags.output == "table" && len(list)+len(answer.Creations) == 0 {
+				a.say("nothing is kept in %s yet", a.settings.stateDir)
+			}
 			return a.print(answer, func(t *table) {
 				t.row("SANDBOX", "NAME", "STATE", "CREATED", "KEPT UNTIL")
-				for _, ref := range list {
-					t.row(ref.ID, short(ref.Name, 40), string(ref.State), moment(ref.Created), keptUntil(ref))
-				}
-				for _, op := range answer.Creations {
-					t.row("-", short(string(op.Request), 40), "creation "+string(op.Status), moment(op.StartedAt), "-")
+				for _, row := range listed(list, answer.Creations) {
+					t.row(row.columns...)
 				}
 			})
 		},
 	}
+}
+
+// listedRow is a row of the list, with the moment by which it is put in order.
+type listedRow struct {
+	at      time.Time
+	columns []string
+}
+
+// listed puts histories, and creations without one, in one order: the newest
+// first. A creation is named by the id of its operation.
+func listed(list []*localruntime.History, creations []*history.Operation) []listedRow {
+	var rows []listedRow
+	for _, ref := range list {
+		rows = append(rows, listedRow{ref.Created, []string{ref.ID, short(ref.Name, 40), string(ref.State), moment(ref.Created), keptUntil(ref)}})
+	}
+	for _, op := range creations {
+		var asked struct{ Name, Image string }
+		_ = json.Unmarshal(op.Request, &asked) // it may come from anybody
+		if asked.Name == "" {
+			asked.Name = asked.Image
+		}
+		rows = append(rows, listedRow{op.StartedAt, []string{op.ID, short(asked.Name, 40), "creation " + string(op.Status), moment(op.StartedAt), "-"}})
+	}
+	slices.SortStableFunc(rows, func(a, b listedRow) int { return b.at.Compare(a.at) })
+	return rows
 }
 
 // filterFlags pick operations.
@@ -63,7 +95,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.filter.Types, "type", nil, "only operations of this `type`, as command.execute")
 	flags.StringArrayVar(&f.statuses, "status", nil, "only with this `status`: started, succeeded, failed, cancelled, timeout, unknown")
-	flags.StringArrayVar(&f.filter.Sources, "source", nil, "only through this `door`: sdk, console, gateway, mcp, execd")
+	flags.StringArrayVar(&f.filter.Sources, "source", nil, "only through this `door`: sdk, console, gateway, mcp, execd, proxy")
 	flags.StringVar(&f.filter.ActorType, "actor-type", "", "only by an actor of this `type`: agent, user, system")
 	flags.StringVar(&f.filter.ActorID, "actor", "", "only by this actor `id`")
 	flags.StringVar(&f.filter.Thread, "thread", "", "only of this thread `id`")
@@ -129,10 +161,11 @@ func (a *app) historyShow() *cobra.Command {
 		Short: "Show a sandbox's timeline, or one operation",
 		Long: `Show prints the timeline of a sandbox: of the newest, or of the one that is
 named by its id, the beginning of its id, or its name. With the id of an
-operation it shows that one; --stdout and --stderr write the recorded bytes as
+operation, or its first characters (8 or more), it shows that one; --stdout and --stderr write the recorded bytes as
 they were, and nothing else.`,
 		Example: `  glassbox history show
   glassbox history show research --status failed --since 2h
+  glassbox history show 01939f3e-7c1e
   glassbox history show 01939f3e-7c1e-7b1a-8f43-3b0d1a2c4d5e --stdout | xxd`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -185,8 +218,8 @@ func (a *app) raw(ctx context.Context, h history.Reader, op *history.Operation, 
 	if err = errors.Join(err, a.page.flush()); err != nil {
 		return err
 	}
-	if op.Command.Recording == sandbox.RecordedTruncated || op.Command.Recording == sandbox.RecordedPart {
-		a.say("this is not all: the output is kept %s", op.Command.Recording)
+	if text := missing(op.Command, outcomeOf(op)); text != "" {
+		a.say("%s", text)
 	}
 	return nil
 }

@@ -179,16 +179,41 @@ func (a *app) find(ctx context.Context, url, word string) (*glassbox.Info, error
 	}
 	names := make([]known, len(list))
 	for i, info := range list {
-		names[i] = known{info.ID, info.Name}
+		names[i] = known{info.ID, info.Name, info.State, info.CreatedAt}
 	}
 	i, err := pick(word, names)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return nil, a.notThere(ctx, url, word)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return list[i], nil
 }
 
-type known struct{ id, name string }
+// notThere tells where to look for a sandbox that is not there: its history
+// may be kept.
+func (a *app) notThere(ctx context.Context, url, word string) error {
+	hint := "glassbox sandbox list shows what there is"
+	if list, err := a.histories(ctx, url); err == nil {
+		if i, err := pick(word, knownOf(list)); err == nil {
+			hint = "it was deleted or has ended, and its history is kept: glassbox history show " + list[i].ID
+		} else if !errors.Is(err, sandbox.ErrNotFound) {
+			hint = "some of that name were deleted or have ended, and their histories are kept: glassbox history list"
+		}
+	}
+	return noneCalled(word, hint)
+}
+
+func noneCalled(word, hint string) error {
+	return &sandbox.Error{Op: "find sandbox", Code: sandbox.CodeSandboxNotFound, Message: fmt.Sprintf("none is called %q; %s", word, hint)}
+}
+
+type known struct {
+	id, name string
+	state    sandbox.State
+	created  time.Time
+}
 
 // pick finds the one that is meant, or lists those that may be.
 func pick(word string, list []known) (int, error) {
@@ -205,11 +230,15 @@ func pick(word string, list []known) (int, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return 0, &sandbox.Error{Op: "find sandbox", Code: sandbox.CodeSandboxNotFound, Message: fmt.Sprintf("none is called %q; see glassbox sandbox list", word)}
+		return 0, noneCalled(word, "glassbox sandbox list and glassbox history list show what there is")
 	}
 	var ids strings.Builder
 	for _, i := range found {
-		ids.WriteString("\n  " + list[i].id + "  " + plain(list[i].name))
+		k := list[i]
+		fmt.Fprintf(&ids, "\n  %s  %-10s  %s  %s", k.id, k.state, moment(k.created), plain(k.name))
 	}
-	return 0, &sandbox.Error{Op: "find sandbox", Code: sandbox.CodeInvalid, Field: "sandbox", Message: fmt.Sprintf("%q may be any of these; give an id:%s", word, ids.String())}
+	return 0, &sandbox.Error{
+		Code: sandbox.CodeInvalid, Field: "sandbox",
+		Message: fmt.Sprintf("%q may be any of these; give an id, or the beginning of one:%s", word, ids.String()),
+	}
 }

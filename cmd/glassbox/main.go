@@ -36,13 +36,14 @@ func main() {
 }
 
 // execute runs one command line and returns the exit code: that of the command
-// in the sandbox where one was run, else 1 for a fault and 2 for a wrong call.
+// in the sandbox where one was run, else 2 for a wrong call and 1 for a fault,
+// or faultCode from what passes on the code of a command.
 func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	a := &app{in: in, out: out, err: errs}
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	err = errors.Join(err, a.close(ctx))
+	called, err := root.ExecuteContextC(ctx)
+	err = errors.Join(err, a.unknown, a.close(ctx))
 	if err == nil {
 		return 0
 	}
@@ -60,8 +61,29 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writ
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return 2
 	}
+	if called.Annotations[passesCode] != "" {
+		if ctx.Err() != nil {
+			return interruptCode
+		}
+		return faultCode
+	}
 	return 1
 }
+
+// passesCode annotates a command that exits with the code of what it runs.
+const passesCode = "passes_code"
+
+// The codes of what passes on the code of a command, where that has none.
+const (
+	faultCode     = 125 // of Glassbox itself, as docker run has it
+	timeoutCode   = 124 // as timeout(1) has it
+	interruptCode = 128 + int(syscall.SIGINT)
+)
+
+// exitCodes is what the help of such a command says.
+const exitCodes = `
+Exit codes: that of the command, 128 + N if signal N ended it; 124 stopped at
+--timeout; 125 Glassbox itself could not do it; 130 Ctrl-C; 2 a wrong call.`
 
 // pipeCode is what a shell tells of a program that a closed pipe has ended.
 const pipeCode = 128 + int(syscall.SIGPIPE)

@@ -1,10 +1,12 @@
 package main_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -56,6 +58,32 @@ func TestScriptsIsolated(t *testing.T) {
 	scripts(t, "testdata/gvisor")
 }
 
+// deleteAll ends what a script leaves, also when it fails: a sandbox goes on
+// without who made it.
+func deleteAll(t *testing.T, env *testscript.Env) {
+	glassbox := func(args ...string) ([]byte, error) {
+		cmd := exec.Command(filepath.Join(bin, "glassbox"), args...)
+		cmd.Dir, cmd.Env = env.WorkDir, append(slices.Clone(env.Vars), "GLASSBOX_URL=", "GLASSBOX_PORT=")
+		return cmd.Output()
+	}
+	if _, err := os.Stat(filepath.Join(env.Getenv("GLASSBOX_STATE_DIR"), "sandboxes")); err != nil {
+		return // it made none
+	}
+	text, err := glassbox("sandbox", "list", "-o", "json")
+	var list []struct{ ID string }
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		t.Errorf("sandboxes that the script left: %v", err)
+	}
+	for _, box := range list {
+		if _, err := glassbox("sandbox", "delete", box.ID); err != nil {
+			t.Errorf("delete sandbox %s: %v", box.ID, err)
+		}
+	}
+}
+
 func scripts(t *testing.T, dir string) {
 	testscript.Run(t, testscript.Params{
 		Dir: dir,
@@ -66,6 +94,7 @@ func scripts(t *testing.T, dir string) {
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
 			env.Setenv("USER", "tester")
 			env.Setenv("TZ", "UTC")
+			env.Defer(func() { deleteAll(t, env) })
 			return nil
 		},
 	})

@@ -26,7 +26,7 @@ type commandFlags struct {
 
 func (f *commandFlags) add(cmd *cobra.Command) {
 	f.addWhere(cmd)
-	cmd.Flags().BoolVarP(&f.input, "interactive", "i", false, "pass standard input on to the command")
+	cmd.Flags().BoolVarP(&f.input, "interactive", "i", false, "pass standard input on to the command; without it there is none")
 }
 
 // addWhere adds all flags but that of the input.
@@ -35,7 +35,7 @@ func (f *commandFlags) addWhere(cmd *cobra.Command) {
 	flags.StringVarP(&f.line, "command", "c", "", "shell `line` to run instead of a program and its arguments")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "environment variable, as `NAME=value`; may be given again")
 	flags.StringVarP(&f.dir, "workdir", "w", "", "`folder` to run in")
-	flags.DurationVar(&f.timeout, "timeout", 0, "stop the command after this `time`, as in 90s or 5m; the exit code is then 124")
+	flags.DurationVar(&f.timeout, "timeout", 0, "stop the command after this `time`, as in 90s or 5m: TERM, and KILL 3s later; the exit code is then 124")
 }
 
 func (f *commandFlags) command(a *app, args []string) (*glassbox.Command, error) {
@@ -131,7 +131,12 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "Run one command in a new sandbox",
 		Long: `Run makes a sandbox, runs one command in it, passes on what it prints and its
-exit code, and deletes the sandbox. The record of it is kept: see history show.`,
+exit code, and deletes the sandbox. The record of it is kept: see history show.
+
+The command has no standard input unless -i is given. A sandbox of this machine
+begins empty: put a project in by -i and tar, as below.
+` + exitCodes,
+		Annotations: map[string]string{passesCode: "yes", ownOutput: "what the command prints is passed on as it is"},
 		Example: `  glassbox run -- python3 -c 'print(6*7)'
   glassbox run -c 'echo $((6*7)) | tee answer; cat answer'
   tar c src | glassbox run -i -c 'tar x && make -C src test'
@@ -154,6 +159,7 @@ exit code, and deletes the sandbox. The record of it is kept: see history show.`
 	c.add(cmd)
 	s.add(cmd)
 	a.actorFlags(cmd)
+	cmd.Flags().Lookup("ttl").Usage = "`life` of the sandbox, at least 1m; default: as long as the command"
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the sandbox")
 	cmd.Flags().BoolVar(&a.flags.here, "here", false, "run on this very machine, without isolation: for containers and VMs that are themselves the boundary")
 	return cmd
@@ -253,32 +259,33 @@ func (a *app) hereIn(opts *glassbox.Options) error {
 	return nil
 }
 
-// timeoutCode is what timeout(1) exits with.
-const timeoutCode = 124
-
 // runIn runs a command, and turns its end into this program's.
 func (a *app) runIn(ctx context.Context, box *glassbox.Sandbox, command *glassbox.Command) error {
 	res, err := box.Run(ctx, "", command)
 	switch {
 	case ctx.Err() != nil:
-		return exitCode(130)
+		return exitCode(interruptCode)
 	case err != nil:
+		// It was lost on the way and looked for again: no word for a user.
+		if e, ok := errors.AsType[*sandbox.Error](err); ok && e.Op == "attach to command" {
+			e.Op = "run command"
+		}
 		return err
 	}
-	return a.endOf(res)
+	return a.endOf(box, res)
 }
 
 // endOf turns a command's end into this program's.
-func (a *app) endOf(res *glassbox.Result) error {
+func (a *app) endOf(box *glassbox.Sandbox, res *glassbox.Result) error {
 	switch res.Status {
 	case sandbox.TimedOut:
 		a.say("stopped at its timeout")
 		return exitCode(timeoutCode)
 	case sandbox.Lost:
-		return &sandbox.Error{Op: "run command", Code: sandbox.CodeInterrupted, Message: res.Reason}
+		return &sandbox.Error{Op: "run command", Code: sandbox.CodeInterrupted, Sandbox: box.ID(), Message: res.Reason}
 	}
 	if res.Recording == sandbox.RecordedPart {
-		a.say("operation %s is recorded in part only", res.OperationID)
+		a.say("the history does not hold all of this command (operation %s); what is missing and why: glassbox history show %s", res.OperationID, box.ID())
 	}
 	if res.ExitCode != 0 {
 		return exitCode(res.ExitCode)
@@ -292,7 +299,10 @@ func (a *app) execCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] SANDBOX -- PROGRAM [ARGUMENT...]",
 		Short: "Run a command in a sandbox that exists",
-		Long:  `Exec runs a command in a sandbox, named by its id, the beginning of its id, or a name that only one has.`,
+		Long: `Exec runs a command in a sandbox, named by its id, the beginning of its id, or
+a name that only one has. The command has no standard input unless -i is given.
+` + exitCodes,
+		Annotations: map[string]string{passesCode: "yes", ownOutput: "what the command prints is passed on as it is"},
 		Example: `  glassbox exec research -- ls -l
   glassbox exec 0b9c -c 'cat report.md | wc -l'
   glassbox exec -it research -- python3`,

@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) sandboxCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "sandbox", Short: "Create, list, show and delete sandboxes", Aliases: []string{"sb"}}
+	cmd := &cobra.Command{Use: "sandbox", Short: "Create, list, get and delete sandboxes", Aliases: []string{"sb"}}
 	cmd.AddCommand(a.sandboxCreate(), a.sandboxList(), a.sandboxGet(), a.sandboxDelete())
 	return cmd
 }
@@ -80,7 +80,7 @@ func (a *app) sandboxList() *cobra.Command {
 
 func (a *app) sandboxGet() *cobra.Command {
 	return &cobra.Command{
-		Use: "get SANDBOX", Short: "Show a sandbox", Args: cobra.ExactArgs(1),
+		Use: "get SANDBOX", Short: "Show a sandbox", Aliases: []string{"show"}, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			url, err := a.service(cmd.Context())
 			if err != nil {

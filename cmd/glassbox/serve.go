@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -46,7 +47,7 @@ the same user, need none.`,
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", defaultPort, "port to listen at on 127.0.0.1 (GLASSBOX_PORT)")
-	cmd.Flags().BoolVar(&sample, "sample", false, "on a first start, record a sample run and show it")
+	cmd.Flags().BoolVar(&sample, "sample", false, "record a sample run and show it, if none is kept yet")
 	cmd.Flags().BoolVar(&a.flags.here, "here", false, "also allow sandboxes on this very machine, without isolation")
 	return cmd
 }
@@ -89,7 +90,7 @@ func (a *app) serve(ctx context.Context, sample bool) error {
 		}
 	}
 	a.say("serving OpenSandbox at http://%s; Ctrl-C ends it, sandboxes go on", listener.Addr())
-	a.say("key for other clients: glassbox config get local.api_key")
+	a.say("key for other clients: glassbox config get local.api_key%s", a.stateFlag())
 	select {
 	case err := <-ended:
 		return err
@@ -105,20 +106,32 @@ func (a *app) serve(ctx context.Context, sample bool) error {
 	return nil
 }
 
+// stateFlag is what a call needs to find the same state folder.
+func (a *app) stateFlag() string {
+	if a.flags.stateDir == "" {
+		return ""
+	}
+	return " --state-dir " + sandbox.Join([]string{a.settings.stateDir})
+}
+
 const shutdownTimeout = 2 * time.Second
 
-// sampleOnce records a sample run if there is no history yet, and shows it.
+// sampleName is the name of the sandbox in which the sample is recorded.
+const sampleName = "sample"
+
+// sampleOnce records a sample run if none is kept yet, and shows it.
 func (a *app) sampleOnce(ctx context.Context) error {
 	list, err := a.localHistories(ctx)
 	if err != nil {
 		return err
 	}
-	if len(list) > 0 {
-		a.say("%d histories are kept: glassbox history list", len(list))
+	at := slices.IndexFunc(list, func(ref *localruntime.History) bool { return ref.Name == sampleName && holds(ref) })
+	if at >= 0 {
+		a.say("a sample was recorded before; it is shown by: glassbox history show %s%s", list[at].ID, a.stateFlag())
 		return nil
 	}
 	opts := a.options()
-	opts.Name = "sample"
+	opts.Name = sampleName
 	if a.flags.here {
 		dir, err := os.MkdirTemp("", "glassbox-sample-")
 		if err != nil {

@@ -34,7 +34,8 @@ At the beginning of a line:  ~.  leaves   ~t  takes the keyboard   ~~  is a ~`,
   glassbox terminal research --attach 01a2297b-622b-71b0-9a0c-eff735886781
   glassbox terminal research --attach 01a2297b-622b-71b0-9a0c-eff735886781 --watch
   glassbox history export 01a2297b-622b-71b0-9a0c-eff735886781 --format asciicast > session.cast`,
-		Args: cobra.MinimumNArgs(1),
+		Annotations: map[string]string{passesCode: "yes", ownOutput: "what the terminal shows is passed on as it is"},
+		Args:        cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if attach != "" && (len(args) > 1 || c.line != "") {
 				return usage("--attach goes on with what runs, so it takes no program")
@@ -47,7 +48,7 @@ At the beginning of a line:  ~.  leaves   ~t  takes the keyboard   ~~  is a ~`,
 			if err != nil {
 				return err
 			}
-			s := &seat{app: a, watch: watch, take: take, stays: true}
+			s := &seat{app: a, box: box, watch: watch, take: take, stays: true}
 			p, err := a.openTerminal(ctx, box, &c, attach, args[1:])
 			if err == nil {
 				err = s.sit(ctx, p)
@@ -85,7 +86,7 @@ func (a *app) sitIn(ctx context.Context, box *glassbox.Sandbox, command *glassbo
 	if err != nil {
 		return err
 	}
-	s := &seat{app: a, watch: !input}
+	s := &seat{app: a, box: box, watch: !input}
 	return s.sit(ctx, p)
 }
 
@@ -116,6 +117,7 @@ func (a *app) terminalSize() *glassbox.TerminalSize {
 // seat is a person at a terminal of a sandbox.
 type seat struct {
 	app   *app
+	box   *glassbox.Sandbox
 	watch bool // types nothing
 	take  bool // takes the keyboard first
 	stays bool // the terminal goes on when the person leaves
@@ -164,12 +166,12 @@ func (s *seat) sit(ctx context.Context, p sandbox.Process) error {
 	restore()
 	switch {
 	case left && s.stays:
-		s.app.say("the terminal goes on; come back with glassbox terminal SANDBOX --attach %s", p.ID())
+		s.app.say("the terminal goes on; come back with glassbox terminal %s --attach %s", s.box.ID(), p.ID())
 		return nil
 	case left:
-		return errors.Join(exitCode(130), p.Stop(ctx))
+		return errors.Join(exitCode(interruptCode), p.Stop(ctx))
 	case ctx.Err() != nil:
-		return exitCode(130)
+		return exitCode(interruptCode)
 	case err != nil:
 		return err
 	}
@@ -177,7 +179,7 @@ func (s *seat) sit(ctx context.Context, p sandbox.Process) error {
 	if err != nil {
 		return err
 	}
-	return s.app.endOf(res)
+	return s.app.endOf(s.box, res)
 }
 
 // raw hands every key to the terminal of the sandbox.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,7 +27,7 @@ func (a *app) showTimeline(ctx context.Context, h *opened, filter history.Filter
 		}
 		return a.print(list, nil)
 	}
-	fmt.Fprintf(a.page, "sandbox %s  %s  %s\n", h.ref.ID, plain(h.ref.Name), strings.ToLower(string(h.ref.State)))
+	a.showHeader(h)
 	none := true
 	err := h.operations(ctx, filter, func(op *history.Operation) error {
 		none = false
@@ -76,56 +75,13 @@ func (a *app) status(s sandbox.Status) string {
 	return a.paint(yellow, "? unknown  ")
 }
 
-// showEntry prints one operation of a timeline.
-func (a *app) showEntry(ctx context.Context, h history.Reader, op *history.Operation) error {
-	took := ""
-	if history.Final(op.Status) && !op.CompletedAt.IsZero() {
-		took = duration(op.Duration)
-	}
-	fmt.Fprintf(a.page, "\n%s  [%s] %-18s %s %8s  %s\n",
-		op.StartedAt.Local().Format("15:04:05.000"), plain(op.Source), plain(op.Type), a.status(op.Status), took, a.paint(dim, plain(op.ID)))
-	fmt.Fprintf(a.page, "    by %s\n", whoOf(op))
-	if what := whatOf(op); what != "" {
-		fmt.Fprintf(a.page, "    %s\n", short(what, 200))
-	}
-	if why := unknownFor(op); why != "" {
-		fmt.Fprintf(a.page, "    %s\n", short(plain(why), 200))
-	}
-	if op.Command == nil {
-		return nil
-	}
-	stream := sandbox.Stdout
-	if op.Command.StderrBytes > 0 && (op.Status != sandbox.Succeeded || op.Command.StdoutBytes == 0) {
-		stream = sandbox.Stderr
-	}
-	line, err := telling(ctx, h, op, stream)
-	if err != nil {
-		return err
-	}
-	if line != "" {
-		fmt.Fprintf(a.page, "    ▸ %s: %s\n", stream, short(plain(line), 200))
-	}
-	if op.Command.ExitCode != nil && *op.Command.ExitCode != 0 {
-		fmt.Fprintf(a.page, "    exit code %d\n", *op.Command.ExitCode)
-	}
-	return nil
-}
-
-// unknownFor tells why nobody knows how an operation ended.
-func unknownFor(op *history.Operation) string {
-	var result struct {
-		Reason string `json:"reason"`
-	}
-	if op.Status != sandbox.Lost || json.Unmarshal(op.Result, &result) != nil {
-		return ""
-	}
-	return result.Reason
-}
-
 func whoOf(op *history.Operation) string {
 	who := plain(op.Actor.Type)
 	if op.Actor.ID != "" {
 		who += " " + plain(op.Actor.ID)
+	}
+	if op.Actor.Thread != "" {
+		who += " | thread " + plain(op.Actor.Thread)
 	}
 	if op.Actor.Run != "" {
 		who += " | run " + plain(op.Actor.Run)
@@ -144,36 +100,6 @@ func whatOf(op *history.Operation) string {
 		return fileAct(op)
 	}
 	return plain(string(op.Request))
-}
-
-// telling returns the line that tells most: the last of stderr when something
-// failed, else the first that was printed.
-func telling(ctx context.Context, h history.Reader, op *history.Operation, stream sandbox.Stream) (string, error) {
-	const look = 4096
-	kept := op.Command.StdoutBytes
-	if stream == sandbox.Stderr {
-		kept = op.Command.StderrBytes
-	}
-	at := int64(0)
-	if stream == sandbox.Stderr {
-		at = max(0, kept-look)
-	}
-	var data []byte
-	for int64(len(data)) < min(look, kept-at) {
-		part, err := h.Output(ctx, op.ID, stream, at+int64(len(data)), look)
-		if err != nil {
-			return "", err
-		}
-		if len(part) == 0 {
-			break
-		}
-		data = append(data, part...)
-	}
-	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
-	if stream == sandbox.Stderr {
-		return string(lines[len(lines)-1]), nil
-	}
-	return string(lines[0]), nil
 }
 
 func duration(d time.Duration) string {
@@ -242,7 +168,7 @@ func (a *app) showOutput(ctx context.Context, h *opened, op *history.Operation, 
 		return err
 	}
 	fmt.Fprintf(a.page, "  %s\n", stream)
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(string(readable(op, data))) {
 		fmt.Fprintf(a.page, "    %s\n", plain(strings.TrimRight(line, "\r\n")))
 	}
 	kept := op.Command.StdoutBytes

@@ -109,13 +109,12 @@ func DecodeAnswer(resp *http.Response, body []byte) *sandbox.Error {
 	e.RequestID = resp.Header.Get("X-Request-Id")
 	code := sandbox.Code(resp.Header.Get(HeaderCode))
 	var theirs struct {
-		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
 	if code == "" || json.Unmarshal(body, &theirs) != nil || theirs.Message == "" {
 		return e
 	}
-	e.Code, e.Message, e.ProviderCode = code, theirs.Message, theirs.Code
+	e.Code, e.Message = code, theirs.Message
 	return e
 }
 

@@ -183,6 +183,8 @@ func refusal(c *call, resp *http.Response, text []byte) *sandbox.Error {
 	}
 	if e.Code == "" {
 		e.Code = codeOf(resp.StatusCode, body.Code)
+	} else {
+		e.ProviderCode = "" // it is our own local runtime, which has told ours
 	}
 	if e.Message == "" {
 		e.Message = detailOf(body.Detail)

@@ -68,5 +68,9 @@ func fail(w http.ResponseWriter, err error, state string) {
 			theirs = "SANDBOX::INVALID_METADATA_LABEL"
 		}
 	}
-	writeError(w, status, theirs, err.Error())
+	message := err.Error()
+	if e, ok := errors.AsType[*sandbox.Error](err); ok && e.Op != "" {
+		message = strings.TrimPrefix(message, e.Op+": ") // the client knows what it tried
+	}
+	writeError(w, status, theirs, message)
 }

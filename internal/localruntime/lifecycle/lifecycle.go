@@ -193,7 +193,8 @@ func (a *api) authorized(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if r.Header.Get(headerKey) == "" {
 		writeError(w, http.StatusUnauthorized, "MISSING_API_KEY",
-			"the header "+headerKey+" is missing; glassbox config get local.api_key prints the key")
+			"the header "+headerKey+" is missing; the key lies in this server's state folder, where the SDK and the command "+
+				"find it if GLASSBOX_STATE_DIR or --state-dir names that folder; glassbox config get local.api_key prints it")
 		return false
 	}
 	writeError(w, http.StatusUnauthorized, "INVALID_API_KEY", "the key in "+headerKey+" is not this server's")
