@@ -83,13 +83,33 @@ func (a *api) proxy(w http.ResponseWriter, r *http.Request, t *target) {
 		writeError(w, http.StatusNotImplemented, "GLASSBOX::UNSUPPORTED_CAPABILITY", "the recorder has no WebSocket at this path")
 		return
 	}
-	// A body may still come in while the answer goes out, as with the input
-	// of a command that already prints.
-	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := bothWays(w, r, toRecorder); err != nil {
 		fail(w, err, codeNotRunning)
 		return
 	}
 	a.reverse(t, toRecorder).ServeHTTP(w, r)
+}
+
+// shortBody is what net/http reads of a body before an answer, as it does
+// unless it is told otherwise.
+const shortBody = 256 << 10
+
+// bothWays lets an answer go out while a body still comes in: a long upload may
+// be refused early, and what listens in a sandbox may speak both ways at once.
+// After that a connection of HTTP/1 cannot be used again: net/http would read
+// the end of this body and the next request at the same time, and panic.
+func bothWays(w http.ResponseWriter, r *http.Request, toRecorder bool) error {
+	if r.ContentLength == 0 || toRecorder && 0 < r.ContentLength && r.ContentLength <= shortBody {
+		return nil
+	}
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	err := http.NewResponseController(w).EnableFullDuplex()
+	if errors.Is(err, http.ErrNotSupported) { // HTTP/2 needs no asking
+		return nil
+	}
+	return err
 }
 
 // mayReach reports whether a request may reach a port: the recorder's by the

@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -139,6 +141,64 @@ func TestUpgrade(t *testing.T) {
 	a := s.ask("GET", "/v1/sandboxes/"+id+"/proxy/44780/ws", "", "X-Glassbox-Token: token-"+id, "Upgrade: websocket", "Connection: Upgrade")
 	if a.status != 501 {
 		t.Errorf("upgrade to the recorder: %d %s", a.status, a.text)
+	}
+}
+
+// TestNextRequestAfterEarlyAnswer sends the end of a body that was answered
+// early together with the next request.
+func TestNextRequestAfterEarlyAnswer(t *testing.T) {
+	s := start(t, nil)
+	s.fake.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/early" {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+			io.Copy(io.Discard, conn)
+			return
+		}
+		n, _ := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n)
+	})
+	id := s.create()
+	for _, size := range []int{1000, 300_000} {
+		for _, port := range []string{"8080", "44780"} {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+			head := func(path string) string {
+				return fmt.Sprintf("POST /v1/sandboxes/%s/proxy/%s%s HTTP/1.1\r\nHost: %s\r\nX-Glassbox-Token: token-%s\r\nContent-Length: %d\r\n\r\n",
+					id, port, path, strings.TrimPrefix(s.url, "http://"), id, size)
+			}
+			body := strings.Repeat("x", size)
+			io.WriteString(conn, head("/early")+body[:size-900])
+			time.AfterFunc(50*time.Millisecond, func() { io.WriteString(conn, body[size-900:]+head("/next")+body[:100]) })
+			time.AfterFunc(100*time.Millisecond, func() { io.WriteString(conn, body[100:]) })
+			answers := bufio.NewReader(conn)
+			first, err := http.ReadResponse(answers, nil)
+			if err != nil || first.StatusCode != http.StatusRequestEntityTooLarge {
+				t.Fatalf("%d bytes to port %s: %v, %+v", size, port, err, first)
+			}
+			if _, err := io.Copy(io.Discard, first.Body); err != nil && !first.Close {
+				t.Fatal(err)
+			}
+			if first.Close {
+				continue // a client sends the next request elsewhere
+			}
+			next, err := http.ReadResponse(answers, nil)
+			if err != nil || next.StatusCode != http.StatusOK {
+				t.Fatalf("%d bytes to port %s, then: %v, %+v", size, port, err, next)
+			}
+			if text, err := io.ReadAll(next.Body); err != nil || string(text) != strconv.Itoa(size) {
+				t.Errorf("%v %q, want all %d bytes", err, text, size)
+			}
+		}
 	}
 }
 
