@@ -88,6 +88,9 @@ type Options struct {
 	// History says what is kept, for how long and in which form; nil: the
 	// defaults.
 	History *history.Config
+	// Concurrency bounds what works at once in the sandbox, whoever asks for
+	// it; nil: 4 commands, 32 reads, 8 writes and 1 upload.
+	Concurrency *Concurrency
 	// Direct goes to the sandbox around the service's proxy.
 	Direct bool
 	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
@@ -122,7 +125,7 @@ func (o *Options) withDefaults() (*Options, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := opts.History.Validate(); err != nil {
+	if err := errors.Join(opts.Concurrency.Validate(), opts.History.Validate()); err != nil {
 		return nil, err
 	}
 	if opts.HistoryMode == Recorded && opts.History.Filled().Consistency == history.BestEffort {
@@ -267,6 +270,7 @@ func (s *service) spec() *sandbox.Spec {
 	spec := &sandbox.Spec{
 		Image: s.opts.Image, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.TTL,
 		Limits: s.opts.Limits, Network: s.opts.Network, Workdir: s.opts.Workdir, History: string(s.opts.HistoryMode),
+		Concurrency: s.opts.Concurrency,
 	}
 	if s.opts.History != nil {
 		config, err := json.Marshal(s.opts.History)

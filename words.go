@@ -32,6 +32,9 @@ type Command = sandbox.Command
 // Result is what a command left.
 type Result = sandbox.Result
 
+// Concurrency bounds what works at once in a sandbox.
+type Concurrency = sandbox.Concurrency
+
 // Process is a command that was started.
 type Process = sandbox.Process
 

@@ -27,6 +27,7 @@ type run struct {
 	earlier  *history.Operation // the id's first operation, which ended before
 	inner    sandbox.Process
 	input    *input
+	done     func()   // ends its turn
 	moments  *moments // nil: no terminal
 	act      *act
 	tape     *tape
@@ -113,14 +114,27 @@ func (s *Session) launch(ctx context.Context, starter sandbox.Starter, r *run, c
 	if op.Command.Dir == "" {
 		op.Command.Dir = s.workdir()
 	}
+	done, waited := s.command(ctx, cmd)
+	if waited != nil {
+		if !late(waited) {
+			return waited
+		}
+		done, ctx = func() {}, context.WithoutCancel(ctx)
+	}
 	var err error
 	if r.act, r.earlier, err = s.begin(ctx, op); err != nil || r.earlier != nil {
+		done()
 		return err
+	}
+	if waited != nil {
+		return r.act.fail(ctx, waited)
 	}
 	r.started = time.Now()
 	if r.inner, err = starter.Start(context.WithoutCancel(ctx), cmd); err != nil {
+		done()
 		return r.act.fail(ctx, err)
 	}
+	r.done = done
 	r.input = newInput(r.inner.Stdin())
 	if cmd.Terminal != nil {
 		r.onTerminal()
@@ -183,6 +197,7 @@ func (s *Session) keep(r *run) {
 	s.writeMoments(ctx, r, true)
 	batch = append(batch, censor.end(r.tape.printed())...)
 	res, err := r.inner.Wait(ctx)
+	r.done()
 	if err != nil {
 		res = &sandbox.Result{OperationID: r.id, Status: sandbox.Lost, ExitCode: -1, StartedAt: r.started, Reason: err.Error()}
 	}

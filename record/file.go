@@ -16,18 +16,100 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// fileAct begins an operation on a file.
-func (s *Session) fileAct(ctx context.Context, opID, opType, name string, fields map[string]any) (*act, *history.Operation, error) {
-	if err := checkPath("path", name); err != nil {
-		return nil, nil, err
+// asked is an act on a file as it is asked for.
+type asked struct {
+	op     string // for errors
+	kind   string // of the operation
+	id     string
+	path   string
+	old    string // the former path, where there is one
+	fields map[string]any
+}
+
+// begun is an act on a file under way.
+type begun struct {
+	*act
+	earlier *history.Operation // that had this id before; then there is no act
+	turn    *turn
+	exit    func() // lets the session close
+}
+
+// leave ends the act's turn.
+func (b *begun) leave() {
+	b.turn.unlock()
+	b.turn.done()
+	b.exit()
+}
+
+// enact begins an act when its turn has come.
+func (s *Session) enact(ctx context.Context, q *asked) (*begun, error) {
+	if err := checkPath("path", q.path); err != nil {
+		return nil, err
 	}
-	full := sandbox.Resolve(s.workdir(), name)
-	fields["path"] = full
-	op := &history.Operation{
-		ID: opID, Type: opType, Request: history.EncodeRequest(fields),
-		File: &history.File{Path: full, Change: strings.TrimPrefix(opType, "file.")},
+	exit, err := s.enter(q.op)
+	if err != nil {
+		return nil, err
 	}
-	return s.begin(ctx, op)
+	if !s.claimAct(q.id) {
+		exit()
+		return nil, underWay(q.kind, q.id)
+	}
+	b := &begun{exit: func() { s.endAct(q.id); exit() }}
+	var waited error
+	if b.turn, waited = s.file(ctx, q); waited != nil {
+		if b.turn = (&turn{func() {}, func() {}}); !late(waited) {
+			b.leave()
+			return nil, waited
+		}
+		ctx = context.WithoutCancel(ctx)
+	}
+	if b.act, b.earlier, err = s.beginFile(ctx, q); err != nil {
+		b.leave()
+		return nil, err
+	}
+	if waited != nil && b.act != nil {
+		defer b.leave()
+		return nil, b.fail(ctx, waited)
+	}
+	return b, nil
+}
+
+// claimAct takes an id that was asked for, unless an act under it has not ended:
+// who repeats it need not wait for its turn to learn that.
+func (s *Session) claimAct(opID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.acts[opID] {
+		return false
+	}
+	if opID != "" {
+		s.acts[opID] = true
+	}
+	return true
+}
+
+func (s *Session) endAct(opID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.acts, opID)
+}
+
+func underWay(kind, opID string) error {
+	return &sandbox.Error{Op: kind, Code: sandbox.CodeUnavailable, Retryable: true, Message: "operation " + opID + " is still under way"}
+}
+
+func (s *Session) beginFile(ctx context.Context, q *asked) (*act, *history.Operation, error) {
+	full := sandbox.Resolve(s.workdir(), q.path)
+	fields := map[string]any{"path": full}
+	maps.Copy(fields, q.fields)
+	a, earlier, err := s.begin(ctx, &history.Operation{
+		ID: q.id, Type: q.kind, Request: history.EncodeRequest(fields),
+		File: &history.File{Path: full, Change: strings.TrimPrefix(q.kind, "file.")},
+	})
+	if a != nil && q.old != "" {
+		a.file.OldPath = sandbox.Resolve(s.workdir(), q.old)
+	}
+	return a, earlier, err
 }
 
 func checkPath(field, name string) error {
@@ -57,27 +139,32 @@ func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptio
 	if opts.Line != 0 || opts.Lines != 0 {
 		fields["line"], fields["lines"] = opts.Line, opts.Lines
 	}
-	leave, err := s.enter("read file")
+	b, err := s.enact(ctx, &asked{op: "read file", kind: history.FileRead, id: opts.ID, path: name, fields: fields})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	a, earlier, err := s.fileAct(ctx, opts.ID, history.FileRead, name, fields)
-	if err != nil {
-		return nil, err
-	}
+	defer b.leave()
 	inner, err := s.inner.Read(ctx, name, opts)
-	if earlier != nil {
+	if b.earlier != nil {
 		return inner, err
 	}
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, b.fail(ctx, err)
 	}
-	return &reader{ctx: ctx, act: a, inner: inner, sum: sha256.New(), part: rangeOf(inner)}, nil
+	return b.reader(ctx, inner, sha256.New()), nil
+}
+
+// reader returns what is read of an open file or a tree. It keeps its place
+// among those who read until it is closed; the paths are free again.
+func (b *begun) reader(ctx context.Context, inner io.ReadCloser, sum hash.Hash) *reader {
+	r := &reader{ctx: ctx, act: b.act, inner: inner, sum: sum, part: rangeOf(inner), leave: b.turn.done}
+	b.turn.done = func() {}
+	return r
 }
 
 // reader counts and hashes what is read.
 type reader struct {
+	leave func()
 	ctx   context.Context //nolint:containedctx // the operation's, whose end is recorded at Close
 	act   *act
 	inner io.ReadCloser
@@ -132,6 +219,7 @@ func (r *reader) Close() error {
 		return nil
 	}
 	r.done = true
+	defer r.leave()
 	err := r.inner.Close()
 	if r.err != nil {
 		_ = r.act.fail(r.ctx, r.err) // the reader has been told
@@ -157,24 +245,20 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 	if opts.Mode != 0 {
 		fields["mode"] = uint32(opts.Mode)
 	}
-	leave, err := s.enter("write file")
+	b, err := s.enact(ctx, &asked{op: "write file", kind: history.FileWrite, id: opts.ID, path: name, fields: fields})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	a, earlier, err := s.fileAct(ctx, opts.ID, history.FileWrite, name, fields)
-	if err != nil {
-		return nil, err
-	}
-	if earlier != nil {
-		return writtenBefore(earlier)
+	defer b.leave()
+	if b.earlier != nil {
+		return writtenBefore(b.earlier)
 	}
 	from := &source{Reader: content}
 	info, err := s.inner.Write(ctx, name, from, opts)
 	if err != nil {
-		return nil, a.fail(ctx, from.fault("write file", err))
+		return nil, b.fail(ctx, from.fault("write file", err))
 	}
-	a.wrote(ctx, info, nil)
+	b.wrote(ctx, info, nil)
 	return info, nil
 }
 
@@ -249,7 +333,7 @@ func failedBefore(op *history.Operation) error {
 	case sandbox.Succeeded:
 		return nil
 	case sandbox.Started:
-		return &sandbox.Error{Op: op.Type, Code: sandbox.CodeUnavailable, Retryable: true, Message: "operation " + op.ID + " is still under way"}
+		return underWay(op.Type, op.ID)
 	case sandbox.Lost:
 		return &sandbox.Error{Op: op.Type, Code: sandbox.CodeInterrupted, Message: "the outcome of operation " + op.ID + " is not known; look at the file"}
 	}
@@ -268,20 +352,16 @@ func failedBefore(op *history.Operation) error {
 
 // List implements sandbox.Session.
 func (s *Session) List(ctx context.Context, name string) ([]*sandbox.FileInfo, error) {
-	leave, err := s.enter("list directory")
+	b, err := s.enact(ctx, &asked{op: "list directory", kind: history.FileList, path: name})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	a, _, err := s.fileAct(ctx, "", history.FileList, name, map[string]any{})
-	if err != nil {
-		return nil, err
-	}
+	defer b.leave()
 	list, err := s.inner.List(ctx, name)
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, b.fail(ctx, err)
 	}
-	a.succeed(ctx, map[string]any{"path": a.file.Path, "count": len(list)})
+	b.succeed(ctx, map[string]any{"path": b.file.Path, "count": len(list)})
 	return list, nil
 }
 
@@ -291,21 +371,17 @@ func (s *Session) Remove(ctx context.Context, name string, opts *sandbox.RemoveO
 		opts = &sandbox.RemoveOptions{}
 	}
 	fields := map[string]any{"recursive": opts.Recursive}
-	leave, err := s.enter("remove")
+	b, err := s.enact(ctx, &asked{op: "remove", kind: history.FileDelete, id: opts.ID, path: name, fields: fields})
 	if err != nil {
 		return err
 	}
-	defer leave()
-	a, earlier, err := s.fileAct(ctx, opts.ID, history.FileDelete, name, fields)
-	if err != nil {
-		return err
-	}
-	if earlier != nil {
-		return failedBefore(earlier)
+	defer b.leave()
+	if b.earlier != nil {
+		return failedBefore(b.earlier)
 	}
 	if err := s.inner.Remove(ctx, name, opts); err != nil {
-		return a.fail(ctx, err)
+		return b.fail(ctx, err)
 	}
-	a.succeed(ctx, map[string]any{"path": a.file.Path})
+	b.succeed(ctx, map[string]any{"path": b.file.Path})
 	return nil
 }

@@ -32,7 +32,7 @@ func (s *Session) Download(ctx context.Context, name string, opts *sandbox.Downl
 	if err != nil {
 		return nil, b.fail(ctx, err)
 	}
-	return &reader{ctx: ctx, act: b.act, inner: tar}, nil
+	return b.reader(ctx, tar, nil), nil
 }
 
 // Upload implements sandbox.Archiver. What was unpacked before a fault is

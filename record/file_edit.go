@@ -15,43 +15,6 @@ func unsupported(op string) error {
 	return &sandbox.Error{Op: op, Code: sandbox.CodeUnsupported, Message: "the session beneath cannot do this"}
 }
 
-// asked is an act on a file as it is asked for.
-type asked struct {
-	op     string // for errors
-	kind   string // of the operation
-	id     string
-	path   string
-	old    string // the former path, where there is one
-	fields map[string]any
-}
-
-// begun is an act on a file under way.
-type begun struct {
-	*act
-	earlier *history.Operation // that had this id before; then there is no act
-	leave   func()
-}
-
-// enact begins an act.
-func (s *Session) enact(ctx context.Context, q *asked) (*begun, error) {
-	leave, err := s.enter(q.op)
-	if err != nil {
-		return nil, err
-	}
-	if q.fields == nil {
-		q.fields = map[string]any{}
-	}
-	a, earlier, err := s.fileAct(ctx, q.id, q.kind, q.path, q.fields)
-	if err != nil {
-		leave()
-		return nil, err
-	}
-	if a != nil && q.old != "" {
-		a.file.OldPath = sandbox.Resolve(s.workdir(), q.old)
-	}
-	return &begun{a, earlier, leave}, nil
-}
-
 // Append implements sandbox.Editor.
 func (s *Session) Append(ctx context.Context, name string, content io.Reader, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
 	const op = "append to file"

@@ -36,6 +36,8 @@ type Options struct {
 	Config func() history.Config
 	// Mask masks secrets in what is recorded; nil: every detector.
 	Mask *redact.Masker
+	// Concurrency bounds what works at once; nil: the defaults.
+	Concurrency *sandbox.Concurrency
 	// MaxOutput is what is kept of the output of one command, in the place of
 	// what the configuration says.
 	MaxOutput int64
@@ -93,10 +95,14 @@ type Session struct {
 	mu      sync.Mutex
 	runs    map[string]*run // commands that run or ended a short while ago
 	ended   []*run          // those that ended, oldest first
+	acts    map[string]bool // on files, under way, that were given an id
 	closed  bool
 	pumps   sync.WaitGroup // all that Close waits for
 	closing sync.Once
 
+	turns *turns
+	open  context.Context //nolint:containedctx // ends when Close begins, for those who wait
+	shut  context.CancelFunc
 	debts debts
 }
 
@@ -112,8 +118,10 @@ var _ interface {
 func New(inner sandbox.Session, store history.Store, opts *Options) *Session {
 	s := &Session{
 		inner: inner, store: store, opts: opts.withDefaults(),
-		runs: map[string]*run{},
+		runs: map[string]*run{}, acts: map[string]bool{},
 	}
+	s.turns = newTurns(s.opts.Concurrency.Filled())
+	s.open, s.shut = context.WithCancel(context.Background())
 	s.debts.due, s.debts.last = make(chan struct{}, 1), make(chan struct{})
 	if store != nil {
 		s.debts.payer.Go(s.settleDebts)
@@ -164,6 +172,7 @@ func (s *Session) Close(ctx context.Context) error {
 		runs = append(runs, r)
 	}
 	s.mu.Unlock()
+	s.shut()
 	for _, r := range runs {
 		r.stop(ctx)
 	}

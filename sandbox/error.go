@@ -49,6 +49,8 @@ const (
 	CodeTimeout           Code = "timeout"
 	CodeCancelled         Code = "cancelled"
 	CodeCommand           Code = "command_execution_error"
+	CodeCommandQueue      Code = "command_queue_timeout"    // no turn came in time
+	CodeLock              Code = "lock_acquisition_timeout" // of an act on files
 	CodeOperationNotFound Code = "operation_not_found"
 	CodeOperationExists   Code = "operation_exists"
 	CodeOperationConflict Code = "operation_conflict" // the id names another operation
@@ -92,6 +94,8 @@ var kinds = map[Code]error{
 	CodeUnavailable:       ErrUnavailable,
 	CodeTimeout:           ErrTimeout,
 	CodeCancelled:         ErrCancelled,
+	CodeCommandQueue:      ErrTimeout,
+	CodeLock:              ErrTimeout,
 	CodeOperationNotFound: ErrNotFound,
 	CodeOperationExists:   ErrExists,
 	CodeOperationConflict: ErrConflict,

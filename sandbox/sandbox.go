@@ -63,6 +63,8 @@ type Spec struct {
 	History string `json:"history,omitempty"`
 	// HistoryConfig says what the history keeps: a history.Config in JSON.
 	HistoryConfig json.RawMessage `json:"history_config,omitempty"`
+	// Concurrency bounds what works in it at once; nil: the defaults.
+	Concurrency *Concurrency `json:"concurrency,omitempty"`
 }
 
 // Provider is a service that makes sandboxes.

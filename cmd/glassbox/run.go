@@ -73,6 +73,7 @@ type sandboxFlags struct {
 	name, image, network, memory string
 	labels                       []string
 	ttl                          time.Duration
+	commands                     int
 	noHistory, bestEffort        bool
 	noRedaction                  bool
 	redact                       []string
@@ -85,6 +86,7 @@ func (f *sandboxFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.network, "network", "", "none or proxy (`kind`, on this machine only; default proxy)")
 	flags.StringVar(&f.memory, "memory", "", "memory `limit`, as in 512Mi")
 	flags.StringArrayVar(&f.labels, "label", nil, "metadata, as `key=value`; may be given again")
+	flags.IntVar(&f.commands, "max-commands", 0, "commands that may run at once, `n`; others wait for their turn (default 4)")
 	flags.DurationVar(&f.ttl, "ttl", 0, "`life` of the sandbox, at least 1m; default: as the service says")
 	flags.BoolVar(&f.noHistory, "no-history", false, "record nothing")
 	flags.BoolVar(&f.bestEffort, "best-effort", false, "run what cannot be recorded all the same")
@@ -106,6 +108,9 @@ func (f *sandboxFlags) options(a *app) (*glassbox.Options, error) {
 		if opts.Metadata, err = parseEnv(f.labels); err != nil {
 			return nil, sandbox.Invalid("label", "must be given as key=value")
 		}
+	}
+	if f.commands != 0 {
+		opts.Concurrency = &glassbox.Concurrency{Commands: f.commands}
 	}
 	if f.noRedaction || len(f.redact) > 0 {
 		opts.History = &glassbox.HistoryConfig{Redaction: &redact.Rules{Off: f.noRedaction, Patterns: f.redact}}

@@ -89,7 +89,7 @@ func checkSpec(s *sandbox.Spec) error {
 	case s.Timeout < 0 || s.Timeout > maxLife:
 		return sandbox.Invalid("timeout", "must be between 0 (no limit) and one year")
 	}
-	return nil
+	return s.Concurrency.Validate()
 }
 
 // historyConfig reads what the history is to keep; nil: nothing was said.

@@ -25,12 +25,14 @@ func (s *Server) runCommand(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.session.Start(r.Context(), req.Command())
+	out := newFrameWriter(w)
+	defer out.stop()
+	p, err := s.session.Start(r.Context(), req.Command()) // it may have to wait for its turn
 	if err != nil {
-		return err
+		return out.refuse(err)
 	}
 	nameClient(p, who)
-	s.stream(w, r, p)
+	s.stream(out, r, p)
 	return nil
 }
 
@@ -51,22 +53,15 @@ func (s *Server) attachCommand(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	nameClient(p, who)
-	s.stream(w, r, p)
+	out := newFrameWriter(w)
+	defer out.stop()
+	s.stream(out, r, p)
 	return nil
 }
 
 // stream writes a command's frames until its end. A client that goes before
 // leaves the command running for a while.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, p sandbox.Process) {
-	h := w.Header()
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Cache-Control", "no-store, no-transform")
-	h.Set("X-Accel-Buffering", "no")
-	h.Set(wire.HeaderID, p.ID())
-	out := &frameWriter{w: bufio.NewWriterSize(w, 64<<10), flush: http.NewResponseController(w).Flush}
-	stopPings := out.ping()
-	defer stopPings()
-
+func (s *Server) stream(out *frameWriter, r *http.Request, p sandbox.Process) {
 	start := wire.Start{ID: p.ID(), StartedAt: startOf(p), Recording: s.store != nil}
 	payload, err := json.Marshal(start)
 	if err != nil {
@@ -105,14 +100,34 @@ func startOf(p sandbox.Process) time.Time {
 }
 
 // frameWriter writes frames whole, and a ping when nothing else was written
-// for a while.
+// for a while. The answer begins with the first of them.
 type frameWriter struct {
 	mu    sync.Mutex
+	head  http.Header
+	begun bool
+	stop  func() // the pings
 	w     *bufio.Writer
 	flush func() error
 	buf   []byte
 	last  time.Time
 	err   error
+}
+
+func newFrameWriter(w http.ResponseWriter) *frameWriter {
+	f := &frameWriter{head: w.Header(), w: bufio.NewWriterSize(w, 64<<10), flush: http.NewResponseController(w).Flush, last: time.Now()}
+	f.stop = sync.OnceFunc(f.ping())
+	return f
+}
+
+// refuse tells an error of a command that was not started: by a frame, if
+// frames were written while it waited.
+func (f *frameWriter) refuse(err error) error {
+	f.stop()
+	if !f.begun {
+		return err
+	}
+	_ = f.frame(wire.FrameError, wire.EncodeFault(err)) // who is gone asks again
+	return nil
 }
 
 func (f *frameWriter) frame(t wire.FrameType, payload []byte) error {
@@ -143,6 +158,12 @@ func (f *frameWriter) chunk(c sandbox.Chunk) error {
 func (f *frameWriter) write() error {
 	if f.err != nil {
 		return f.err
+	}
+	if !f.begun {
+		f.begun = true
+		f.head.Set("Content-Type", "application/octet-stream")
+		f.head.Set("Cache-Control", "no-store, no-transform")
+		f.head.Set("X-Accel-Buffering", "no")
 	}
 	f.last = time.Now()
 	if _, f.err = f.w.Write(f.buf); f.err == nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/sandbox"
 )
 
 // Boot is the file from which a recorder of the local runtime learns who it
@@ -26,6 +27,8 @@ type Boot struct {
 	BestEffort bool `json:"best_effort,omitempty"`
 	// History says what is kept; nil: the defaults, or what the history says.
 	History *history.Config `json:"history,omitempty"`
+	// Concurrency bounds what works at once; nil: the defaults.
+	Concurrency *sandbox.Concurrency `json:"concurrency,omitempty"`
 	// Listen is an address (host:port) at which our wire is served as plain
 	// HTTP; if the port is taken, a free one is. Empty: nowhere.
 	Listen string `json:"listen,omitempty"`

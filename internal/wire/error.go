@@ -22,6 +22,8 @@ var statuses = map[sandbox.Code]int{
 	sandbox.CodeProvider:          http.StatusBadGateway,
 	sandbox.CodeUnavailable:       http.StatusServiceUnavailable,
 	sandbox.CodeTimeout:           http.StatusGatewayTimeout,
+	sandbox.CodeCommandQueue:      http.StatusGatewayTimeout,
+	sandbox.CodeLock:              http.StatusGatewayTimeout,
 	sandbox.CodeCancelled:         499, // as nginx says it: the client went away
 	sandbox.CodeOperationNotFound: http.StatusNotFound,
 	sandbox.CodeOperationExists:   http.StatusConflict,

@@ -11,6 +11,9 @@ const (
 	// ExtHistoryConfig says what the history keeps, as the JSON of a
 	// history.Config.
 	ExtHistoryConfig = "glassbox.history_config"
+	// ExtConcurrency bounds what works at once, as the JSON of a
+	// sandbox.Concurrency.
+	ExtConcurrency = "glassbox.concurrency"
 
 	ExtHere     = "glassbox.here"     // "true": no isolation
 	ExtWarnings = "glassbox.warnings" // of an answer, a JSON list: what was asked and is not held

@@ -111,6 +111,13 @@ func extensions(spec *sandbox.Spec) map[string]string {
 			ext[name] = value
 		}
 	}
+	if spec.Concurrency != nil {
+		text, err := json.Marshal(spec.Concurrency)
+		if err != nil {
+			panic(err) // plain values only
+		}
+		ext[wire.ExtConcurrency] = string(text)
+	}
 	if spec.Image == "here" {
 		ext[wire.ExtHere] = "true"
 	}

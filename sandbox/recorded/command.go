@@ -34,13 +34,9 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 	if err != nil {
 		return nil, &sandbox.Error{Op: "start command", Code: sandbox.CodeInvalid, Err: err}
 	}
-	type answer struct {
-		p   *process
-		err error
-	}
-	answers := make(chan answer, 1)
+	p := newProcess(s, opID, cmd, history.ActorFrom(ctx))
+	answers := make(chan error, 1)
 	s.behind.Go(func() {
-		p := newProcess(s, opID, cmd, history.ActorFrom(ctx))
 		err := s.open(context.WithoutCancel(ctx), p, func() *request {
 			return &request{
 				op: "start command", method: http.MethodPost, path: wire.PathCommands, id: opID,
@@ -53,20 +49,16 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 				Message: "whether operation " + opID + " was started is not known; ask for it again by this id",
 			}
 		}
-		answers <- answer{p, err}
+		answers <- err
 	})
 	select {
-	case a := <-answers:
-		if a.err != nil {
-			return nil, a.err
+	case err := <-answers:
+		if err != nil {
+			return nil, err
 		}
-		return a.p, nil
+		return p, nil
 	case <-ctx.Done():
-		s.behind.Go(func() {
-			if a := <-answers; a.err == nil {
-				_ = a.p.Close() // stops it, unless it was to be left running
-			}
-		})
+		s.behind.Go(func() { p.giveUp(answers) })
 		return nil, sandbox.FromContext(ctx, "start command")
 	}
 }

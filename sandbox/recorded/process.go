@@ -114,6 +114,25 @@ func (p *process) connect(ctx context.Context, r *request) (*wire.Start, error) 
 	return nil, err
 }
 
+// giveUp lets go of a command whose call has ended before it was answered. One
+// that waits for its turn leaves the queue when its request is cut; one that
+// has started is stopped, unless it was to be left running.
+func (p *process) giveUp(answers <-chan error) {
+	if p.cmd.Detached {
+		if <-answers == nil {
+			_ = p.Close() // lets go
+		}
+		return
+	}
+	p.cancel()
+	if <-answers == nil {
+		_ = p.Close() // it has just begun
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), min(p.s.opts.RequestTimeout, closeTimeout))
+	defer cancel()
+	_ = p.Stop(ctx) // one that was never started is not found
+}
+
 func (p *process) begin(streaming context.Context, cut context.CancelFunc, r *request) (*wire.Start, error) {
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { p.sent = true }}
 	resp, err := p.s.send(httptrace.WithClientTrace(streaming, trace), r) //nolint:bodyclose // p.body is closed at the end of the stream
@@ -124,6 +143,15 @@ func (p *process) begin(streaming context.Context, cut context.CancelFunc, r *re
 	p.buffer = bufio.NewReaderSize(resp.Body, 64<<10)
 	p.frames = wire.NewReader(p.buffer)
 	first, err := p.frames.Next()
+	for err == nil && first.Type == wire.FramePing { // the command waits for its turn
+		p.began = time.Now()
+		p.alive.Reset(p.s.opts.RequestTimeout)
+		first, err = p.frames.Next()
+	}
+	if err == nil && first.Type == wire.FrameError {
+		p.body.Close()
+		return nil, p.s.fault(r.op, wire.DecodeFault(http.StatusOK, first.Payload))
+	}
 	start := &wire.Start{}
 	if err == nil && first.Type == wire.FrameStart {
 		err = json.Unmarshal(first.Payload, start)
@@ -288,7 +316,7 @@ func (p *process) resume() error {
 
 // unanswered reports whether an error tells that the recorder was not reached,
 // rather than what it said.
-func unanswered(err error) bool { return retryable(err) || errors.Is(err, sandbox.ErrTimeout) }
+func unanswered(err error) bool { return retryable(err) || sandbox.CodeOf(err) == sandbox.CodeTimeout }
 
 // lost is the error of a command whose end was not seen: what the recorder
 // said of it, or that nothing is known. The same call again would be another

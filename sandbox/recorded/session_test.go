@@ -17,7 +17,9 @@ import (
 const token = "a token for tests"
 
 // newRecorder serves a recorder of this machine.
-func newRecorder(t *testing.T) *httptest.Server {
+func newRecorder(t *testing.T) *httptest.Server { return newRecorderWith(t, &record.Options{}) }
+
+func newRecorderWith(t *testing.T, opts *record.Options) *httptest.Server {
 	t.Helper()
 	inner, err := native.New(&native.Options{Workdir: t.TempDir(), Scripts: t.TempDir()})
 	if err != nil {
@@ -27,7 +29,8 @@ func newRecorder(t *testing.T) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := record.New(inner, store, &record.Options{Spool: t.TempDir()})
+	opts.Spool = t.TempDir()
+	session := record.New(inner, store, opts)
 	server := httptest.NewServer(recorder.New(session, store, &recorder.Options{Token: token}))
 	t.Cleanup(func() {
 		server.Close()

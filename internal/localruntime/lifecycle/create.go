@@ -166,6 +166,12 @@ func (req *createRequest) spec() (*sandbox.Spec, error) {
 	if text := req.Extensions[wire.ExtHistoryConfig]; text != "" {
 		spec.HistoryConfig = json.RawMessage(text)
 	}
+	if text := req.Extensions[wire.ExtConcurrency]; text != "" {
+		spec.Concurrency = &sandbox.Concurrency{}
+		if err := json.Unmarshal([]byte(text), spec.Concurrency); err != nil {
+			return nil, sandbox.Invalid("concurrency", "must be JSON with whole numbers")
+		}
+	}
 	for name, value := range req.Env {
 		if value != nil {
 			spec.Env[name] = *value
