@@ -8,7 +8,7 @@
 export HERE PKG TESTFLAGS
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check ci bench vuln clean
+.PHONY: help build run test check fuzz ci bench vuln clean
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,9 +26,13 @@ test: ## run the tests (PKG=./history/... narrows them)
 check: ## format, lint, go.mod, vet, cross builds, a bare clone, generated files
 	@scripts/check.sh
 
-ci: ## what CI runs: test, then check
+fuzz: ## run each fuzz target for FUZZTIME (30s)
+	@scripts/fuzz.sh
+
+ci: ## what CI runs: test, then check, then fuzz
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory fuzz
 
 bench: ## measure, write docs/bench.json, fail when a ratio is over its budget
 	@scripts/bench.sh

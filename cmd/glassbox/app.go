@@ -66,7 +66,6 @@ else looked for beside this one and in the cache, or built:
   glassbox history list                      what is kept
   glassbox history show                      the latest, operation by operation`,
 		Version: version.String(), SilenceUsage: true, SilenceErrors: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
 	}
 	root.SetIn(a.in)
@@ -82,6 +81,8 @@ else looked for beside this one and in the cache, or built:
 		a.runCommand(), a.execCommand(), a.terminalCommand(), a.copyCommand(), a.sandboxCommand(), a.historyCommand(),
 		a.serveCommand(), a.configCommand(), a.doctorCommand(), a.versionCommand(),
 	)
+	a.complete(root)
+	root.InitDefaultCompletionCmd()
 	tellWrongCalls(root)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/owner"
+)
+
+// completeSandboxes offers the sandboxes of this machine for the first argument,
+// and those that are gone where their histories are asked for. It asks who
+// serves them, and serves nothing itself.
+func (a *app) completeSandboxes(gone bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const nothing = cobra.ShellCompDirectiveNoFileComp
+		if len(args) > 0 || a.configure(cmd) != nil || a.settings.url != "" {
+			return nil, nothing
+		}
+		var list []*localruntime.History
+		if owner.Get(cmd.Context(), a.settings.stateDir, owner.PathHistories, &list) != nil {
+			return nil, nothing
+		}
+		var found []cobra.Completion
+		for _, ref := range list {
+			switch {
+			case !ref.Live && !gone:
+			case strings.HasPrefix(ref.ID, begun):
+				found = append(found, cobra.CompletionWithDesc(ref.ID, plain(short(ref.Name, 40))))
+			case ref.Name != "" && plain(ref.Name) == ref.Name && strings.HasPrefix(ref.Name, begun):
+				found = append(found, cobra.CompletionWithDesc(ref.Name, ref.ID))
+			}
+		}
+		return found, nothing
+	}
+}
+
+// complete offers sandboxes where a command takes one.
+func (a *app) complete(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		a.complete(cmd)
+		if cmd.ValidArgsFunction == nil && strings.Contains(cmd.Use, "SANDBOX") {
+			cmd.ValidArgsFunction = a.completeSandboxes(cmd.Parent().Name() == "history")
+		}
+	}
+}
