@@ -202,8 +202,11 @@ var codes = []struct {
 	{unix.ENOMEM, sandbox.CodeUnavailable},
 }
 
-// fault gives an error of the system its code.
+// fault gives an error of the system its code. It is nil if err is.
 func fault(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if _, ok := errors.AsType[*sandbox.Error](err); ok {
 		return err
 	}

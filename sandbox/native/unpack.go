@@ -51,15 +51,7 @@ func (s *Session) Upload(ctx context.Context, name string, content io.Reader, op
 	if err == nil {
 		_, err = io.Copy(io.Discard, io.LimitReader(from, maxPadding)) // lets the sender end
 	}
-	return u.done, fault2(op, errors.Join(err, u.modes()))
-}
-
-// fault2 is fault where there may be no error.
-func fault2(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fault(op, err)
+	return u.done, fault(op, errors.Join(err, u.modes()))
 }
 
 const (
