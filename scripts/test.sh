@@ -49,6 +49,14 @@ report() {
   fi
 }
 
+# need_compiler finds a C compiler, which the race detector needs, or installs it.
+need_compiler() {
+  command -v gcc >/dev/null && return
+  command -v apt-get >/dev/null || die "the race detector needs gcc: install it, or run make test without CI=true"
+  say "installing gcc for the race detector"
+  apt-get update -q >/dev/null && apt-get install -y -q gcc libc6-dev >/dev/null
+}
+
 expect_isolation test
 build
 need_isolation test
@@ -58,6 +66,7 @@ export_seed_python
 read -ra packages <<<"${PKG:-./...}"
 read -ra flags <<<"${TESTFLAGS:-}"
 if [[ ${CI:-} == true ]]; then
-  flags=(-count=1 "${flags[@]}") # CI believes nothing that it has not seen
+  need_compiler
+  flags=(-race -count=1 "${flags[@]}") # CI believes nothing that it has not seen
 fi
-go test -v -timeout 15m "${flags[@]}" "${packages[@]}" | report
+go test -v -timeout 20m "${flags[@]}" "${packages[@]}" | report
