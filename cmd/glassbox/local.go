@@ -215,16 +215,25 @@ type known struct {
 	created  time.Time
 }
 
-// pick finds the one that is meant, or lists those that may be.
+// ended reports whether a sandbox is gone for good.
+func (k known) ended() bool { return k.state == sandbox.Terminated || k.state == sandbox.Failed }
+
+// pick finds the one that is meant, or lists those that may be. Of several that
+// fit, the only one that lives is meant.
 func pick(word string, list []known) (int, error) {
-	var found []int
+	var found, living []int
 	for i, k := range list {
 		switch {
 		case k.id == word:
 			return i, nil
 		case k.name == word || len(word) >= 4 && len(word) < len(k.id) && k.id[:len(word)] == word:
-			found = append(found, i)
+			if found = append(found, i); !k.ended() {
+				living = append(living, i)
+			}
 		}
+	}
+	if len(living) == 1 {
+		return living[0], nil
 	}
 	switch len(found) {
 	case 1:
