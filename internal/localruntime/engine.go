@@ -3,7 +3,6 @@ package localruntime
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/cgroup"
 	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
@@ -50,9 +49,6 @@ type isolated struct {
 func (e *isolated) start(ctx context.Context, l *launch) (proc.Ref, []string, error) {
 	if e.runsc.Runsc == "" {
 		return proc.Ref{}, nil, noIsolation("gVisor's runsc was not found", nil)
-	}
-	if os.Geteuid() != 0 {
-		return proc.Ref{}, nil, noIsolation("the local runtime needs root in this version", nil)
 	}
 	if err := l.dir.writeBoot(bootOf(l.record, l.env)); err != nil {
 		return proc.Ref{}, nil, err
