@@ -105,10 +105,11 @@ func TestHistoryCap(t *testing.T) {
 	opts.HistoryCap, opts.WatchEvery = 20<<20, 50*time.Millisecond
 	rt := startRuntime(t, opts)
 	info := create(t, rt, nil)
-	try(t.Context(), rt, info.ID, "head -c 50M /dev/zero > /.agent-history/big; sleep 5")
+	// Into a folder that its owner may not look into.
+	try(t.Context(), rt, info.ID, "mkdir /.agent-history/d && cd /.agent-history/d && chmod 0 . && head -c 50M /dev/zero > big; sleep 5")
 	wantFailed(t, rt, info.ID, "history folder")
 	eventually(t, "what filled it is gone", func() bool {
-		_, err := os.Lstat(filepath.Join(opts.StateDir, "sandboxes", info.ID, "history", "big"))
+		_, err := os.Lstat(filepath.Join(opts.StateDir, "sandboxes", info.ID, "history", "d"))
 		return err != nil
 	})
 }

@@ -103,7 +103,7 @@ func (e *Engine) start(ctx context.Context, s *Sandbox, groups []string) (proc.R
 	cmd.ExtraFiles = []*os.File{held} // and so runsc's, until that is done
 	// A session of its own: a Ctrl-C in the server's terminal is not for the
 	// sandbox.
-	cmd.SysProcAttr = Namespaces(os.Geteuid(), os.Getegid())
+	cmd.SysProcAttr = proc.Namespaces(os.Geteuid(), os.Getegid())
 	cmd.SysProcAttr.Setsid = true
 	err = cmd.Start()
 	held.Close()

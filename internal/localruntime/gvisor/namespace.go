@@ -1,36 +1,21 @@
 package gvisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/userland"
 )
 
-// Namespaces says how a user starts a process that may mount what nobody else
-// sees: root in a mount namespace, everybody else in a user namespace, too, in
-// which that user is root and there is no other.
-func Namespaces(uid, gid int) *syscall.SysProcAttr {
-	if uid == 0 {
-		// Unshareflags makes the new namespace private before it starts.
-		return &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	}
-	return &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}},
-	}
-}
-
 func mountNamespace() (string, error) { return os.Readlink("/proc/self/ns/mnt") }
 
 // bindReadOnly binds a folder where a sandbox sees it.
 func bindReadOnly(bind userland.Bind) error {
 	err := unix.Mount(bind.Source, bind.Target, "", unix.MS_BIND, "")
-	if err == unix.EINVAL { //nolint:errorlint // a syscall's plain number
+	if errors.Is(err, unix.EINVAL) {
 		// In a user namespace nothing that is mounted below may be uncovered.
 		err = unix.Mount(bind.Source, bind.Target, "", unix.MS_BIND|unix.MS_REC, "")
 	}
@@ -49,7 +34,7 @@ func readOnly(target string) error {
 	err := unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE, &unix.MountAttr{
 		Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
 	})
-	if err != unix.ENOSYS { //nolint:errorlint // a syscall's plain number
+	if !errors.Is(err, unix.ENOSYS) {
 		return err
 	}
 	// Before Linux 5.12 the flags have to be told again.
