@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/glassboxhq/glassbox/internal/program"
+	"github.com/glassboxhq/glassbox/internal/usertest"
 )
 
 // bin holds the built programs. The scripts run them as a person does.
@@ -32,6 +33,10 @@ func testMain(m *testing.M) (int, error) {
 	defer os.RemoveAll(dir)
 	bin = dir
 	runsc, _ = program.Runsc().Look() // TestScriptsIsolated tells if there is none
+	if built := os.Getenv(builtProgram); built != "" {
+		bin = filepath.Dir(built)
+		return m.Run(), nil
+	}
 	for _, name := range []string{"glassbox", "glassbox-recorder"} {
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(bin, name), "../"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -41,6 +46,10 @@ func testMain(m *testing.M) (int, error) {
 	}
 	return m.Run(), nil
 }
+
+// builtProgram is set for the tests that an ordinary user runs: where its
+// program is, with the recorder beside it.
+const builtProgram = "GLASSBOX_TEST_PROGRAM"
 
 // Scripts below testdata/gvisor need isolation, those below testdata/any do
 // not.
@@ -54,6 +63,29 @@ func TestScriptsIsolated(t *testing.T) {
 		t.Fatal("runsc is not at hand; run make test, or set GLASSBOX_RUNSC")
 	}
 	scripts(t, "testdata/gvisor")
+}
+
+// TestScriptsOrdinary is what an ordinary user sees otherwise than root does.
+func TestScriptsOrdinary(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("it is about a user without root; TestOrdinaryUser runs it")
+	}
+	if runsc == "" {
+		t.Fatal("runsc is not at hand")
+	}
+	scripts(t, "testdata/ordinary")
+}
+
+func TestOrdinaryUser(t *testing.T) {
+	if os.Getenv("GLASSBOX_NO_ISOLATION") != "" {
+		t.Skip("needs gVisor")
+	}
+	usertest.Run(t, &usertest.Options{
+		Tests: []string{"TestScriptsIsolated", "TestScriptsOrdinary"}, Folder: "testdata",
+		Programs: map[string]string{
+			builtProgram: filepath.Join(bin, "glassbox"), "GLASSBOX_RECORDER": filepath.Join(bin, "glassbox-recorder"), "GLASSBOX_RUNSC": runsc,
+		},
+	})
 }
 
 func scripts(t *testing.T, dir string) {

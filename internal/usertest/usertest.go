@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Nobody is the user that has no rights of its own on any Linux.
@@ -101,9 +102,10 @@ var reason = regexp.MustCompile(`(?m)^ +\S+\.go:\d+: (.*)$`)
 
 func (u *user) run(t *testing.T, name string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), u.test, "-test.v", "-test.count=1", "-test.run=^"+name+"$")
+	cmd := exec.CommandContext(t.Context(), u.test, "-test.v", "-test.count=1", "-test.timeout=2m", "-test.run=^"+name+"$")
 	cmd.Dir, cmd.Env = u.home, u.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
+	cmd.WaitDelay = 5 * time.Second // what it has started may hold its output
 	out, err := cmd.CombinedOutput()
 	text := string(out)
 	switch {
