@@ -93,7 +93,7 @@ func Isolated(checks []Check) bool {
 func (p *Probes) user() Check {
 	c := Check{Name: "user", OK: true, Severity: Required, Text: "root"}
 	if p.EUID() != 0 {
-		c.Text = "an ordinary user; sandboxes run in a user namespace of its own, and all that is in them is this user outside"
+		c.Text = "an ordinary user; sandboxes run in user namespaces, and who is root in them is this user outside"
 	}
 	return c
 }

@@ -219,7 +219,7 @@ func TestOrdinaryUser(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	want := "an ordinary user; sandboxes run in a user namespace of its own, and all that is in them is this user outside"
+	want := "an ordinary user; sandboxes run in user namespaces, and who is root in them is this user outside"
 	if checks[0].Name != "user" || checks[0].Text != want {
 		t.Errorf("%+v", checks[0])
 	}
