@@ -55,7 +55,7 @@ func (e *isolated) start(ctx context.Context, l *launch) (proc.Ref, []string, er
 	}
 	ref, warnings, err := e.runsc.Start(ctx, &gvisor.Sandbox{
 		ID: l.record.Info.ID, Hostname: "glassbox", Dir: string(l.dir), Workdir: l.record.Spec.Workdir,
-		Args: []string{guestRecorder, "init"}, Env: environ(guestEnv()),
+		Args: []string{guestRecorder, "init"}, Env: environ(guestEnv(l.record.Spec.Workdir)),
 		Binds: []gvisor.Mount{
 			{Source: l.dir.run(), Target: wire.GuestRun},
 			{Source: l.dir.history(), Target: wire.GuestHistory, Write: true},
