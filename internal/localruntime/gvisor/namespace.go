@@ -34,10 +34,15 @@ func readOnly(target string) error {
 	err := unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE, &unix.MountAttr{
 		Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
 	})
-	if !errors.Is(err, unix.ENOSYS) {
-		return err
+	if errors.Is(err, unix.ENOSYS) {
+		return remountReadOnly(target)
 	}
-	// Before Linux 5.12 the flags have to be told again.
+	return err
+}
+
+// remountReadOnly is for Linux before 5.12, where the flags that a mount has
+// must be told again, and what is mounted below is left as it is.
+func remountReadOnly(target string) error {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(target, &stat); err != nil {
 		return err
