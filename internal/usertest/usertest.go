@@ -45,6 +45,7 @@ func Run(t *testing.T, opts *Options) {
 		t.Skip("this user is an ordinary one: the tests have run as they are")
 	}
 	u := newUser(t, opts)
+	u.needNamespaces(t)
 	for _, name := range opts.Tests {
 		t.Run(name, func(t *testing.T) { u.run(t, name) })
 	}
@@ -98,15 +99,35 @@ func give(t *testing.T, dir, program string) string {
 	return to
 }
 
+// needNamespaces ends the test where the user may make no user namespaces: as
+// failed in CI, as not run elsewhere.
+func (u *user) needNamespaces(t *testing.T) {
+	t.Helper()
+	out, err := u.command(t, "unshare", "--user", "--map-root-user", "--mount", "true").CombinedOutput()
+	switch {
+	case err == nil:
+	case os.Getenv("CI") == "true":
+		t.Fatalf("CI must let ordinary users make user namespaces; glassbox doctor tells the setting: %v %s", err, out)
+	default:
+		t.Skipf("needs user namespaces for ordinary users: %v %s", err, out)
+	}
+}
+
+// command is a program that the user runs.
+func (u *user) command(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Env = u.home, u.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
+	cmd.WaitDelay = 5 * time.Second // what it has started may hold its output
+	return cmd
+}
+
 var reason = regexp.MustCompile(`(?m)^ +\S+\.go:\d+: (.*)$`)
 
 func (u *user) run(t *testing.T, name string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), u.test, "-test.v", "-test.count=1", "-test.timeout=2m", "-test.run=^"+name+"$")
-	cmd.Dir, cmd.Env = u.home, u.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
-	cmd.WaitDelay = 5 * time.Second // what it has started may hold its output
-	out, err := cmd.CombinedOutput()
+	out, err := u.command(t, u.test, "-test.v", "-test.count=1", "-test.timeout=2m", "-test.run=^"+name+"$").CombinedOutput()
 	text := string(out)
 	switch {
 	case err == nil && strings.Contains(text, "\n--- PASS: "+name):
