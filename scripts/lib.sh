@@ -64,7 +64,7 @@ refuse() {
 # expect_isolation GOAL finds out within a moment, before anything is built,
 # what would keep gVisor from starting.
 expect_isolation() {
-  local error
+  local error space=(--mount)
   here && return
   case $(uname -s)/$(uname -m) in
     Linux/x86_64 | Linux/aarch64) ;;
@@ -74,13 +74,34 @@ expect_isolation() {
       ;;
   esac
   if ((EUID != 0)); then
-    say "Sandboxes need root in this version, and this user is $(id -un)."
+    space=(--user --map-root-user --mount) # of which the user may be root
+  fi
+  if command -v unshare >/dev/null && ! error=$(unshare "${space[@]}" true 2>&1); then
+    if ((EUID == 0)); then
+      say "gVisor cannot start here: no mount namespace can be made ($error), as in most containers."
+    else
+      say "gVisor cannot start here: $(id -un) may make no user namespace ($error)."
+      blocked_user_namespaces
+    fi
     refuse "$1"
   fi
-  if command -v unshare >/dev/null && ! error=$(unshare --mount true 2>&1); then
-    say "gVisor cannot start here: no mount namespace can be made ($error), as in most containers."
-    refuse "$1"
-  fi
+}
+
+# blocked_user_namespaces tells which setting keeps ordinary users from making
+# user namespaces, as glassbox doctor does.
+blocked_user_namespaces() {
+  local name value want
+  while read -r name value want; do
+    if [[ $(cat "/proc/sys/${name//./\/}" 2>/dev/null) == "$value" ]]; then
+      say "The setting $name is $value. To change it: sudo sysctl -w $name=$want"
+      return
+    fi
+  done <<'END'
+user.max_user_namespaces 0 15000
+kernel.unprivileged_userns_clone 0 1
+kernel.apparmor_restrict_unprivileged_userns 1 0
+END
+  say "It works as root, outside a container."
 }
 
 # need_isolation GOAL starts a sandbox and ends it; what is built by then is

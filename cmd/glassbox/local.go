@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -48,12 +47,6 @@ func (a *app) runtimeOptions(ctx context.Context) (*localruntime.Options, error)
 			return "", nil
 		}
 		return p.Find(ctx, func(what string) { a.say("%s", what) })
-	}
-	if a.making && !a.flags.here && os.Geteuid() != 0 {
-		return nil, &sandbox.Error{
-			Op: "start local runtime", Code: sandbox.CodeIsolation,
-			Message: "isolated sandboxes need root in this version: use sudo, or --here for no isolation; glassbox doctor tells more",
-		}
 	}
 	recorder, err := find(program.Recorder(), a.making)
 	if err != nil {

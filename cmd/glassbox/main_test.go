@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/glassboxhq/glassbox/internal/program"
+	"github.com/glassboxhq/glassbox/internal/usertest"
 )
 
 // bin holds the built programs. The scripts run them as a person does.
@@ -34,6 +35,10 @@ func testMain(m *testing.M) (int, error) {
 	defer os.RemoveAll(dir)
 	bin = dir
 	runsc, _ = program.Runsc().Look() // TestScriptsIsolated tells if there is none
+	if built := os.Getenv(builtProgram); built != "" {
+		bin = filepath.Dir(built)
+		return m.Run(), nil
+	}
 	for _, name := range []string{"glassbox", "glassbox-recorder"} {
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(bin, name), "../"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -43,6 +48,10 @@ func testMain(m *testing.M) (int, error) {
 	}
 	return m.Run(), nil
 }
+
+// builtProgram is set for the tests that an ordinary user runs: where its
+// program is, with the recorder beside it.
+const builtProgram = "GLASSBOX_TEST_PROGRAM"
 
 // Scripts below testdata/gvisor need isolation, those below testdata/any do
 // not.
@@ -82,6 +91,29 @@ func deleteAll(t *testing.T, env *testscript.Env) {
 			t.Errorf("delete sandbox %s: %v", box.ID, err)
 		}
 	}
+}
+
+// TestScriptsOrdinary is what an ordinary user sees otherwise than root does.
+func TestScriptsOrdinary(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("it is about a user without root; TestOrdinaryUser runs it")
+	}
+	if runsc == "" {
+		t.Fatal("runsc is not at hand")
+	}
+	scripts(t, "testdata/ordinary")
+}
+
+func TestOrdinaryUser(t *testing.T) {
+	if os.Getenv("GLASSBOX_NO_ISOLATION") != "" {
+		t.Skip("needs gVisor")
+	}
+	usertest.Run(t, &usertest.Options{
+		Tests: []string{"TestScriptsIsolated", "TestScriptsOrdinary"}, Folder: "testdata",
+		Programs: map[string]string{
+			builtProgram: filepath.Join(bin, "glassbox"), "GLASSBOX_RECORDER": filepath.Join(bin, "glassbox-recorder"), "GLASSBOX_RUNSC": runsc,
+		},
+	})
 }
 
 func scripts(t *testing.T, dir string) {

@@ -3,7 +3,6 @@ package localruntime
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/cgroup"
 	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
@@ -51,15 +50,12 @@ func (e *isolated) start(ctx context.Context, l *launch) (proc.Ref, []string, er
 	if e.runsc.Runsc == "" {
 		return proc.Ref{}, nil, noIsolation("gVisor's runsc was not found", nil)
 	}
-	if os.Geteuid() != 0 {
-		return proc.Ref{}, nil, noIsolation("the local runtime needs root in this version", nil)
-	}
 	if err := l.dir.writeBoot(bootOf(l.record, l.env)); err != nil {
 		return proc.Ref{}, nil, err
 	}
 	ref, warnings, err := e.runsc.Start(ctx, &gvisor.Sandbox{
 		ID: l.record.Info.ID, Hostname: "glassbox", Dir: string(l.dir), Workdir: l.record.Spec.Workdir,
-		Args: []string{guestRecorder, "init"}, Env: environ(guestEnv()),
+		Args: []string{guestRecorder, "init"}, Env: environ(guestEnv(l.record.Spec.Workdir)),
 		Binds: []gvisor.Mount{
 			{Source: l.dir.run(), Target: wire.GuestRun},
 			{Source: l.dir.history(), Target: wire.GuestHistory, Write: true},

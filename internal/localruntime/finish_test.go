@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,5 +171,44 @@ func TestOnlyTheHistoryIsKept(t *testing.T) {
 	}
 	if got := statuses(t, rt, info.ID); len(got) > 0 {
 		t.Errorf("the history tells %v", got)
+	}
+}
+
+// TestRightsTakenAway ends a sandbox that has taken from its folders the rights
+// that an ordinary user has to have to look into them.
+func TestRightsTakenAway(t *testing.T) {
+	opts := options(t, t.TempDir())
+	opts.Retention = time.Nanosecond
+	rt := startRuntime(t, opts)
+	info := create(t, rt, nil)
+	out := run(t, rt, info.ID, `cd /.agent-history && mkdir -p a/b/c d/e f && touch a/b/c/file d/file f/file &&
+		chmod 0 a/b/c a/b a f/file && chmod 500 d/e d && chmod 4000 f && chmod 0 history.sqlite3* && chmod 0 .; echo done`)
+	if out.stdout != "done\n" {
+		t.Fatalf("%+v", out)
+	}
+	if out := run(t, rt, info.ID, "echo still recorded"); out.stdout != "still recorded\n" {
+		t.Errorf("%+v", out)
+	}
+	if err := rt.Delete(t.Context(), info.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := statuses(t, rt, info.ID); len(got) > 0 {
+		t.Errorf("the history tells %v", got)
+	}
+	folder := filepath.Join(opts.StateDir, "sandboxes", info.ID)
+	entries, err := os.ReadDir(filepath.Join(folder, "history"))
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("%v %v", err, entries)
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), "history.sqlite3") {
+			t.Errorf("it is kept: %v", entry)
+		}
+	}
+	if err := rt.Purge(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(folder); err == nil {
+		t.Error("the history outlived its retention")
 	}
 }

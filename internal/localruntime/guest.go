@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/glassboxhq/glassbox/internal/localruntime/userland"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -20,7 +21,7 @@ func bootOf(r *record, env map[string]string) *wire.Boot {
 	b := &wire.Boot{
 		SandboxID: r.Info.ID, InstanceID: r.Info.InstanceID, Name: r.Info.Name, Metadata: r.Info.Metadata,
 		Token: r.Token, ExecdToken: r.ExecdToken, Workdir: r.Spec.Workdir,
-		Env:        guestEnv(),
+		Env:        guestEnv(r.Spec.Workdir),
 		HistoryDir: wire.GuestHistory,
 		Socket:     wire.GuestSocket,
 		ExpiryFile: wire.GuestExpiry,
@@ -39,10 +40,17 @@ func bootOf(r *record, env map[string]string) *wire.Boot {
 }
 
 // guestEnv is the environment of a sandbox before its owner adds to it.
-func guestEnv() map[string]string {
+func guestEnv(workdir string) map[string]string {
+	path := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	if bin := userland.VenvBin(workdir); bin != "" {
+		path = bin + ":" + path
+	}
 	return map[string]string{
-		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME": "/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/bash", "LANG": "C.UTF-8",
+		"PATH": path,
+		// The sandbox's layer is thrown away, so python3 -m pip may install beside
+		// the system's packages.
+		"PIP_BREAK_SYSTEM_PACKAGES": "1",
+		"HOME":                      "/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/bash", "LANG": "C.UTF-8",
 	}
 }
 

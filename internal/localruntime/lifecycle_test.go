@@ -37,8 +37,8 @@ func TestLife(t *testing.T) {
 	if err != nil || cmp.Diff(list, []*sandbox.Info{info}) != "" {
 		t.Errorf("list: %v\n%s", err, cmp.Diff(list, []*sandbox.Info{info}))
 	}
-	out := run(t, rt, info.ID, `pwd; echo "$GREETING"; echo "$https_proxy"; id -u; awk 'BEGIN{print 6*7}'; ls /usr/local/bin | wc -l; exit 3`)
-	if want := (outcome{stdout: "/data/work\nhello there\nhttp://127.0.0.1:3128\n0\n42\n0\n", code: 3}); out != want {
+	out := run(t, rt, info.ID, `pwd; echo "$GREETING"; echo "$https_proxy"; id -u; awk 'BEGIN{print 6*7}'; ls /usr/local/bin; exit 3`)
+	if want := (outcome{stdout: "/data/work\nhello there\nhttp://127.0.0.1:3128\n0\n42\npip\npip3\n", code: 3}); out != want {
 		t.Errorf("ran %+v, want %+v", out, want)
 	}
 	if err := rt.Delete(t.Context(), info.ID); err != nil {

@@ -105,10 +105,11 @@ func TestHistoryCap(t *testing.T) {
 	opts.HistoryCap, opts.WatchEvery = 20<<20, 50*time.Millisecond
 	rt := startRuntime(t, opts)
 	info := create(t, rt, nil)
-	try(t.Context(), rt, info.ID, "head -c 50M /dev/zero > /.agent-history/big; sleep 5")
+	// Into a folder that its owner may not look into.
+	try(t.Context(), rt, info.ID, "mkdir /.agent-history/d && cd /.agent-history/d && chmod 0 . && head -c 50M /dev/zero > big; sleep 5")
 	wantFailed(t, rt, info.ID, "history folder")
 	eventually(t, "what filled it is gone", func() bool {
-		_, err := os.Lstat(filepath.Join(opts.StateDir, "sandboxes", info.ID, "history", "big"))
+		_, err := os.Lstat(filepath.Join(opts.StateDir, "sandboxes", info.ID, "history", "d"))
 		return err != nil
 	})
 }
@@ -263,10 +264,29 @@ func TestHere(t *testing.T) {
 	run(t, rt, again.ID, "true")
 }
 
-// TestPublicNetwork installs a package in a sandbox, where this machine can.
+// TestPip has a newcomer's words work in a new sandbox, as far as they need no
+// network.
+func TestPip(t *testing.T) {
+	if out, err := host(t, "/usr/bin/python3 -c 'import venv, ensurepip'"); err != nil {
+		t.Skipf("needs python3 with venv and ensurepip: %s", out)
+	}
+	rt := startRuntime(t, options(t, t.TempDir()))
+	info := create(t, rt, &sandbox.Spec{Network: "none", Workdir: "/it's a work dir"})
+	if out := run(t, rt, info.ID, "ls -A; command -v pip python3"); out.stdout != "/usr/local/bin/pip\n/usr/bin/python3\n" {
+		t.Errorf("before: %+v", out)
+	}
+	// Two at once make one environment.
+	out := run(t, rt, info.ID, `pip --version & pip3 --version; wait; ls -A; python3 -c 'import sys; print(sys.prefix)'; command -v pip`)
+	const venv = "/it's a work dir/.venv"
+	if out.code != 0 || strings.Count(out.stdout, " from "+venv+"/lib/") != 2 || !strings.HasSuffix(out.stdout, "\n.venv\n"+venv+"\n"+venv+"/bin/pip\n") {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestPublicNetwork installs a package in a new sandbox, where this machine can.
 func TestPublicNetwork(t *testing.T) {
-	const install = `python3 -m venv v && v/bin/pip install -q --disable-pip-version-check six && v/bin/python -c 'import six; print(six.__name__)'`
-	if out, err := host(t, "cd "+t.TempDir()+" && "+install); err != nil || out != "six" {
+	const outside = `/usr/bin/python3 -m venv v && v/bin/pip install -q --disable-pip-version-check six && v/bin/python -c 'import six; print(six.__name__)'`
+	if out, err := host(t, "cd "+t.TempDir()+" && "+outside); err != nil || out != "six" {
 		t.Skipf("this machine cannot: %v %s", err, out)
 	}
 	opts := options(t, t.TempDir())
@@ -274,8 +294,11 @@ func TestPublicNetwork(t *testing.T) {
 	opts.OnConnect = func(e egress.Event) { events <- e }
 	rt := startRuntime(t, opts)
 	info := create(t, rt, nil)
-	if out := run(t, rt, info.ID, install); out.stdout != "six\n" {
+	if out := run(t, rt, info.ID, `pip install six && python3 -c 'import six; print(six.__name__)'`); out.code != 0 || !strings.HasSuffix(out.stdout, "\nsix\n") {
 		t.Fatalf("pip install: %+v", out)
+	}
+	if out := run(t, rt, info.ID, `pip download -q --no-deps six`); out.code != 0 { // the first may have been there
+		t.Errorf("pip download: %+v", out)
 	}
 	if e := <-events; e.Sandbox != info.ID || e.Host == "" || e.Port == 0 || !e.Allowed {
 		t.Errorf("%+v", e)

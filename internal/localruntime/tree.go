@@ -6,7 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -21,40 +23,72 @@ import (
 // maxDepth is more than any history needs.
 const maxDepth = 64
 
+// openDir opens a folder in another, and follows no link. A sandbox may have
+// taken its rights away, which stops everybody but root: its owner takes them
+// back, on what is open, whatever the name leads to by now.
+func openDir(at int, name string) (*os.File, error) {
+	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	found, err := unix.Openat(at, name, unix.O_PATH|flags, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(found)
+	if err := widen(found, 0o700); err != nil {
+		return nil, &fs.PathError{Op: "chmod", Path: name, Err: err}
+	}
+	fd, err := unix.Openat(found, ".", flags, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// widen gives the owner of what is open at least these rights.
+func widen(fd int, mode uint32) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	if stat.Mode&mode == mode {
+		return nil
+	}
+	// A descriptor of O_PATH has no other way to its modes.
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), stat.Mode&0o777|mode)
+}
+
 // treeSize sums what the files below a folder take, and stops above limit. A
 // tree that is deeper than maxDepth counts as over the limit.
 func treeSize(name string, limit int64) int64 {
-	root, err := os.OpenRoot(name)
-	if err != nil {
-		return 0
-	}
-	defer root.Close()
-	return sizeBelow(root, limit, maxDepth)
+	return sizeBelow(unix.AT_FDCWD, name, limit, maxDepth)
 }
 
-func sizeBelow(root *os.Root, limit int64, depth int) int64 {
+func sizeBelow(at int, name string, limit int64, depth int) int64 {
 	if depth == 0 {
 		return limit + 1
 	}
-	dir, err := root.Open(".")
+	dir, err := openDir(at, name)
+	if err != nil {
+		return 0 // it may be gone
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return 0
 	}
-	entries, err := dir.ReadDir(-1)
-	dir.Close()
-	if err != nil {
-		return 0
-	}
+	fd := int(dir.Fd())
 	var sum int64
-	for _, entry := range entries {
+	for _, entry := range names {
 		sum += 4096 // a file costs, even an empty one
-		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
-			sum += info.Size()
+		var stat unix.Stat_t
+		if err := unix.Fstatat(fd, entry, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			continue
 		}
-		if entry.IsDir() && sum <= limit {
-			if below, err := root.OpenRoot(entry.Name()); err == nil { // it may be gone
-				sum += sizeBelow(below, limit-sum, depth-1)
-				below.Close()
+		switch stat.Mode & unix.S_IFMT {
+		case unix.S_IFREG:
+			sum += stat.Size
+		case unix.S_IFDIR:
+			if sum <= limit {
+				sum += sizeBelow(fd, entry, limit-sum, depth-1)
 			}
 		}
 		if sum > limit {
@@ -80,7 +114,7 @@ func removeTree(name string) error {
 // kept. It moves what lies deep to the top, so that the depth costs no open
 // files. A folder that is not there is clear.
 func clearTree(name string, keep func(os.DirEntry) bool) error {
-	top, err := os.OpenFile(name, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	top, err := openDir(unix.AT_FDCWD, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -129,12 +163,32 @@ var (
 	historySuffixes = []string{"", "wal", "shm", "journal"}
 )
 
-// clearHistory removes from the folder of a history what is no file of it.
+// clearHistory removes from the folder of a history what is no file of it. What
+// stays can be read by its owner.
 func clearHistory(name string) error {
 	return clearTree(name, func(entry os.DirEntry) bool {
 		base, suffix, _ := strings.Cut(entry.Name(), "-")
-		return entry.Type().IsRegular() && slices.Contains(historyFiles, base) && slices.Contains(historySuffixes, suffix)
+		if !entry.Type().IsRegular() || !slices.Contains(historyFiles, base) || !slices.Contains(historySuffixes, suffix) {
+			return false
+		}
+		fd, err := unix.Open(filepath.Join(name, entry.Name()), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == nil {
+			_ = widen(fd, 0o600) // who reads it is told
+			unix.Close(fd)
+		}
+		return true
 	})
+}
+
+// moveUp moves a folder into the one at the top, for which it has to be its
+// owner's to write to.
+func moveUp(from int, name string, top int) error {
+	dir, err := openDir(from, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return unix.Renameat(from, name, top, "moved-"+id.NewRandom())
 }
 
 // removeEntry removes an entry of top. Folders within it come to stand in top.
@@ -143,19 +197,19 @@ func removeEntry(top *os.File, entry os.DirEntry) error {
 	if !entry.IsDir() {
 		return unix.Unlinkat(at, entry.Name(), 0)
 	}
-	fd, err := unix.Openat(at, entry.Name(), unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	dir, err := openDir(at, entry.Name())
 	if err != nil {
 		return err
 	}
-	dir := os.NewFile(uintptr(fd), entry.Name())
 	defer dir.Close()
+	fd := int(dir.Fd())
 	entries, err := dir.ReadDir(-1)
 	if err != nil {
 		return err
 	}
 	for _, inner := range entries {
 		if inner.IsDir() {
-			err = unix.Renameat(fd, inner.Name(), at, "moved-"+id.NewRandom())
+			err = moveUp(fd, inner.Name(), at)
 		} else {
 			err = unix.Unlinkat(fd, inner.Name(), 0)
 		}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,9 +74,13 @@ func (l Limits) settings(v2 bool) []setting {
 // Make makes the groups for the limits, and returns the folders that a process
 // has to join. A limit that cannot be held is a warning.
 func (t Tree) Make(id string, limits Limits) (dirs, warnings []string) {
+	return t.makeFor(caller(), id, limits)
+}
+
+func (t Tree) makeFor(m *member, id string, limits Limits) (dirs, warnings []string) {
 	v2 := t.unified()
 	for _, s := range limits.settings(v2) {
-		dir, err := t.make(v2, id, s)
+		dir, err := t.make(m, id, s)
 		if err != nil {
 			warnings = append(warnings, fmt.Sprintf("the %s limit is not held: no control group could be made (%v)", s.controller, err))
 			continue
@@ -87,10 +92,15 @@ func (t Tree) Make(id string, limits Limits) (dirs, warnings []string) {
 	return dirs, warnings
 }
 
-func (t Tree) make(v2 bool, id string, s setting) (string, error) {
+func (t Tree) make(m *member, id string, s setting) (string, error) {
+	v2 := t.unified()
 	top := filepath.Join(string(t), s.controller)
 	if v2 {
-		top = string(t)
+		below, err := m.place()
+		if err != nil {
+			return "", err
+		}
+		top = filepath.Join(string(t), below)
 	}
 	parent := filepath.Join(top, base)
 	dir := filepath.Join(parent, id)
@@ -102,7 +112,7 @@ func (t Tree) make(v2 bool, id string, s setting) (string, error) {
 	}
 	if v2 {
 		for _, above := range []string{top, parent} {
-			if err := write(above, "cgroup.subtree_control", "+"+s.controller); err != nil {
+			if err := give(above, s.controller); err != nil {
 				return "", err
 			}
 		}
@@ -115,7 +125,23 @@ func (t Tree) make(v2 bool, id string, s setting) (string, error) {
 			return "", err
 		}
 	}
+	if v2 && m.uid != 0 {
+		return dir, m.try(dir)
+	}
 	return dir, nil
+}
+
+// give gives the groups below one a controller. They may have it already.
+func give(dir, controller string) error {
+	err := write(dir, "cgroup.subtree_control", "+"+controller)
+	if err == nil {
+		return nil
+	}
+	text, _ := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control")) // then it has none
+	if slices.Contains(strings.Fields(string(text)), controller) {
+		return nil
+	}
+	return err
 }
 
 func mkdir(dir string) error {
@@ -138,8 +164,10 @@ func write(dir, name, value string) error {
 // groups returns the folders of a sandbox's groups, whichever there are.
 func (t Tree) groups(id string) []string {
 	found, _ := filepath.Glob(filepath.Join(string(t), "*", base, id)) // the pattern is ours
-	if dir := filepath.Join(string(t), base, id); exists(dir) {
-		found = append(found, dir)
+	for _, below := range []string{"", delegated(os.Geteuid())} {
+		if dir := filepath.Join(string(t), below, base, id); exists(dir) {
+			found = append(found, dir)
+		}
 	}
 	return found
 }

@@ -34,19 +34,30 @@ type Check struct {
 
 // Probes ask the machine.
 type Probes struct {
-	EUID           func() int
-	UserNamespaces func() error // nil: an ordinary user may make them
-	OS             func() string
-	Kernel         func() (release string, ok bool)
-	Container      func() string // kind of container this is in; empty: none
-	Runsc          func(ctx context.Context) (version string, err error)
-	Recorder       func(ctx context.Context) (version string, err error)
-	Python         func(ctx context.Context) (version string, venv bool, err error)
-	Mount          func(ctx context.Context) error
-	Memory         func(ctx context.Context) error
-	Disk           func() (free uint64, err error)
+	EUID      func() int
+	OS        func() string
+	Kernel    func() (release string, ok bool)
+	Container func() string // kind of container this is in; empty: none
+	Runsc     func(ctx context.Context) (version string, err error)
+	Recorder  func(ctx context.Context) (version string, err error)
+	Python    func(ctx context.Context) (version string, venv bool, err error)
+	// Mount tries to make a mount namespace, for an ordinary user in a user
+	// namespace.
+	Mount func(ctx context.Context) error
+	// Setting returns what keeps ordinary users from user namespaces, if that is
+	// a setting.
+	Setting func() *Setting
+	Memory  func(ctx context.Context) error
+	Disk    func() (free uint64, err error)
 	// Start starts a sandbox, runs a command in it, and ends it.
 	Start func(ctx context.Context) error
+}
+
+// Setting is one of the kernel that is in the way.
+type Setting struct {
+	Name  string // as sysctl knows it
+	Value string // what it is
+	Want  string // what lets sandboxes start
 }
 
 // minDisk is what the writable layers and histories of a few sandboxes take.
@@ -80,17 +91,10 @@ func Isolated(checks []Check) bool {
 }
 
 func (p *Probes) user() Check {
-	c := Check{Name: "user", Severity: Required}
-	if p.EUID() == 0 {
-		c.OK, c.Text = true, "root"
-		return c
+	c := Check{Name: "user", OK: true, Severity: Required, Text: "root"}
+	if p.EUID() != 0 {
+		c.Text = "an ordinary user; sandboxes run in user namespaces, and who is root in them is this user outside"
 	}
-	c.Fix = "sudo glassbox doctor"
-	if err := p.UserNamespaces(); err != nil {
-		c.Text = fmt.Sprintf("this user is not root, and may not make user namespaces (%v); this version needs root, the next one root or user namespaces", err)
-		return c
-	}
-	c.Text = "this user is not root; this version needs root (user namespaces are there, and the next version will use them)"
 	return c
 }
 
@@ -115,11 +119,26 @@ func (p *Probes) container() Check {
 }
 
 func (p *Probes) mount(ctx context.Context) Check {
+	ordinary := p.EUID() != 0
 	c := Check{Name: "mount", OK: true, Severity: Required, Text: "mount namespaces can be made"}
-	if err := p.Mount(ctx); err != nil {
-		c.OK = false
-		c.Text = fmt.Sprintf("no mount namespace can be made (%v): CAP_SYS_ADMIN is missing", err)
-		c.Fix = "run as root outside a container, or give the container --privileged"
+	if ordinary {
+		c.Text = "user namespaces can be made, and mount namespaces in them"
+	}
+	err := p.Mount(ctx)
+	if err == nil {
+		return c
+	}
+	c.OK = false
+	c.Text = fmt.Sprintf("no mount namespace can be made (%v): CAP_SYS_ADMIN is missing", err)
+	c.Fix = "run as root outside a container, or give the container --privileged"
+	if !ordinary {
+		return c
+	}
+	c.Text = fmt.Sprintf("this user may make no user namespace to mount in (%v)", err)
+	c.Fix = "run as root outside a container"
+	if s := p.Setting(); s != nil {
+		c.Text = fmt.Sprintf("%s, for %s is %s", c.Text, s.Name, s.Value)
+		c.Fix = fmt.Sprintf("sudo sysctl -w %s=%s, or run as root", s.Name, s.Want)
 	}
 	return c
 }
@@ -160,6 +179,9 @@ func (p *Probes) memory(ctx context.Context) Check {
 		c.OK = false
 		c.Text = fmt.Sprintf("%v; a sandbox can use up the machine's memory", err)
 		c.Fix = "run as root on a system that mounts /sys/fs/cgroup with the memory controller"
+		if p.EUID() != 0 {
+			c.Fix = "run as root, or start glassbox with systemd-run --user --scope where systemd gives users control groups of version 2"
+		}
 	}
 	return c
 }

@@ -15,18 +15,18 @@ import (
 // healthy is a machine that has everything.
 func healthy() *doctor.Probes {
 	return &doctor.Probes{
-		EUID:           func() int { return 0 },
-		UserNamespaces: func() error { return nil },
-		OS:             func() string { return "debian" },
-		Kernel:         func() (string, bool) { return "6.1.0 amd64", true },
-		Container:      func() string { return "" },
-		Runsc:          func(context.Context) (string, error) { return "runsc version 1", nil },
-		Recorder:       func(context.Context) (string, error) { return "glassbox-recorder 1", nil },
-		Python:         func(context.Context) (string, bool, error) { return "Python 3.11.2", true, nil },
-		Mount:          func(context.Context) error { return nil },
-		Memory:         func(context.Context) error { return nil },
-		Disk:           func() (uint64, error) { return 100 << 30, nil },
-		Start:          func(context.Context) error { return nil },
+		EUID:      func() int { return 0 },
+		Setting:   func() *doctor.Setting { return nil },
+		OS:        func() string { return "debian" },
+		Kernel:    func() (string, bool) { return "6.1.0 amd64", true },
+		Container: func() string { return "" },
+		Runsc:     func(context.Context) (string, error) { return "runsc version 1", nil },
+		Recorder:  func(context.Context) (string, error) { return "glassbox-recorder 1", nil },
+		Python:    func(context.Context) (string, bool, error) { return "Python 3.11.2", true, nil },
+		Mount:     func(context.Context) error { return nil },
+		Memory:    func(context.Context) error { return nil },
+		Disk:      func() (uint64, error) { return 100 << 30, nil },
+		Start:     func(context.Context) error { return nil },
 	}
 }
 
@@ -51,21 +51,39 @@ func TestSick(t *testing.T) {
 		isolated bool
 	}{
 		{
-			"ordinary user", func(p *doctor.Probes) { p.EUID = func() int { return 1000 } },
-			doctor.Check{
-				Name: "user", Severity: doctor.Required, Fix: "sudo glassbox doctor",
-				Text: "this user is not root; this version needs root (user namespaces are there, and the next version will use them)",
+			"ordinary user without control groups", func(p *doctor.Probes) {
+				p.EUID = func() int { return 1000 }
+				p.Memory = func(context.Context) error { return errors.New("the memory limit is not held: EACCES") }
 			},
-			false,
+			doctor.Check{
+				Name: "memory limit", Severity: doctor.Advised,
+				Text: "the memory limit is not held: EACCES; a sandbox can use up the machine's memory",
+				Fix:  "run as root, or start glassbox with systemd-run --user --scope where systemd gives users control groups of version 2",
+			},
+			true,
 		},
 		{
 			"ordinary user without user namespaces", func(p *doctor.Probes) {
 				p.EUID = func() int { return 1000 }
-				p.UserNamespaces = func() error { return errors.New("user.max_user_namespaces is 0") }
+				p.Mount = func(context.Context) error { return bad }
 			},
 			doctor.Check{
-				Name: "user", Severity: doctor.Required, Fix: "sudo glassbox doctor",
-				Text: "this user is not root, and may not make user namespaces (user.max_user_namespaces is 0); this version needs root, the next one root or user namespaces",
+				Name: "mount", Severity: doctor.Required, Fix: "run as root outside a container",
+				Text: "this user may make no user namespace to mount in (EPERM)",
+			},
+			false,
+		},
+		{
+			"ordinary user, setting", func(p *doctor.Probes) {
+				p.EUID = func() int { return 1000 }
+				p.Mount = func(context.Context) error { return bad }
+				p.Setting = func() *doctor.Setting {
+					return &doctor.Setting{Name: "kernel.apparmor_restrict_unprivileged_userns", Value: "1", Want: "0"}
+				}
+			},
+			doctor.Check{
+				Name: "mount", Severity: doctor.Required, Fix: "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or run as root",
+				Text: "this user may make no user namespace to mount in (EPERM), for kernel.apparmor_restrict_unprivileged_userns is 1",
 			},
 			false,
 		},
@@ -189,6 +207,21 @@ func TestSick(t *testing.T) {
 				t.Errorf("isolated is %v", !tt.isolated)
 			}
 		})
+	}
+}
+
+func TestOrdinaryUser(t *testing.T) {
+	p := healthy()
+	p.EUID = func() int { return 1000 }
+	checks := doctor.Run(t.Context(), p)
+	for _, c := range checks {
+		if !c.OK || c.Fix != "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	want := "an ordinary user; sandboxes run in user namespaces, and who is root in them is this user outside"
+	if checks[0].Name != "user" || checks[0].Text != want {
+		t.Errorf("%+v", checks[0])
 	}
 }
 

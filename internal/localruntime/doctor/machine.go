@@ -16,6 +16,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/localruntime/cgroup"
+	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
 )
 
 // Options name what is looked for.
@@ -28,18 +29,18 @@ type Options struct {
 // Machine returns the probes of this machine.
 func Machine(opts *Options) *Probes {
 	return &Probes{
-		EUID:           os.Geteuid,
-		UserNamespaces: userNamespaces,
-		OS:             func() string { return osID("/etc/os-release") },
-		Kernel:         kernel,
-		Container:      container,
-		Runsc:          func(ctx context.Context) (string, error) { return version(ctx, opts.Runsc, "--version") },
-		Recorder:       func(ctx context.Context) (string, error) { return version(ctx, opts.Recorder, "version") },
-		Python:         python,
-		Mount:          mount,
-		Memory:         memory,
-		Disk:           func() (uint64, error) { return disk(opts.StateDir) },
-		Start:          opts.Start,
+		EUID:      os.Geteuid,
+		OS:        func() string { return osID("/etc/os-release") },
+		Kernel:    kernel,
+		Container: container,
+		Runsc:     func(ctx context.Context) (string, error) { return version(ctx, opts.Runsc, "--version") },
+		Recorder:  func(ctx context.Context) (string, error) { return version(ctx, opts.Recorder, "version") },
+		Python:    python,
+		Mount:     mount,
+		Setting:   func() *Setting { return setting("/proc/sys") },
+		Memory:    memory,
+		Disk:      func() (uint64, error) { return disk(opts.StateDir) },
+		Start:     opts.Start,
 	}
 }
 
@@ -70,11 +71,15 @@ func python(ctx context.Context) (string, bool, error) {
 	return v, venv == nil, nil
 }
 
-// mount tries to make a mount namespace.
+// mount tries to start a program as the launch of a sandbox is started.
 func mount(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "/bin/true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	return cmd.Run()
+	cmd.SysProcAttr = proc.Namespaces(os.Geteuid(), os.Getegid())
+	err := cmd.Run()
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno // without the name of the program, which has no part in it
+	}
+	return err
 }
 
 func memory(ctx context.Context) error {
@@ -105,20 +110,18 @@ func disk(dir string) (uint64, error) {
 	}
 }
 
-// userNamespaces tells why an ordinary user may not make user namespaces.
-func userNamespaces() error {
-	for _, s := range []struct{ file, bad, text string }{
-		{"/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces is 0"},
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone is 0"},
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns is 1"},
+// setting returns the first setting below a folder as /proc/sys that keeps
+// ordinary users from user namespaces.
+func setting(folder string) *Setting {
+	for _, s := range []Setting{
+		{"user.max_user_namespaces", "0", "15000"},
+		{"kernel.unprivileged_userns_clone", "0", "1"},
+		{"kernel.apparmor_restrict_unprivileged_userns", "1", "0"},
 	} {
-		text, err := os.ReadFile(s.file)
-		if err == nil && strings.TrimSpace(string(text)) == s.bad {
-			return errors.New(s.text)
+		text, err := os.ReadFile(folder + "/" + strings.ReplaceAll(s.Name, ".", "/"))
+		if err == nil && strings.TrimSpace(string(text)) == s.Value {
+			return &s
 		}
-	}
-	if _, err := os.Stat("/proc/self/ns/user"); err != nil {
-		return errors.New("the kernel has none")
 	}
 	return nil
 }

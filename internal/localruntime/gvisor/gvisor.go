@@ -19,7 +19,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/cgroup"
@@ -103,8 +102,9 @@ func (e *Engine) start(ctx context.Context, s *Sandbox, groups []string) (proc.R
 	cmd.Stdout, cmd.Stderr = console, console
 	cmd.ExtraFiles = []*os.File{held} // and so runsc's, until that is done
 	// A session of its own: a Ctrl-C in the server's terminal is not for the
-	// sandbox. Unshareflags makes the new namespace private before it starts.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Unshareflags: syscall.CLONE_NEWNS}
+	// sandbox.
+	cmd.SysProcAttr = proc.Namespaces(os.Geteuid(), os.Getegid())
+	cmd.SysProcAttr.Setsid = true
 	err = cmd.Start()
 	held.Close()
 	if err == nil {
@@ -139,8 +139,12 @@ func (e *Engine) prepare(s *Sandbox, groups []string) (string, error) {
 	if err := writeJSON(filepath.Join(bundle, "config.json"), config(s)); err != nil {
 		return "", err
 	}
+	outside, err := mountNamespace()
+	if err != nil {
+		return "", fmt.Errorf("prepare sandbox: %w", err)
+	}
 	file := filepath.Join(s.Dir, launchFile)
-	return file, writeJSON(file, &launch{Root: root, Userland: opts, Cgroups: groups, Args: append(
+	return file, writeJSON(file, &launch{Outside: outside, Root: root, Userland: opts, Cgroups: groups, Args: append(
 		e.command(s.Dir),
 		"--network=none", "--host-uds=open", "--ignore-cgroups",
 		"--overlay2=root:dir="+filepath.Join(s.Dir, overlayDir)+",size="+strconv.FormatInt(s.DiskSize, 10),

@@ -20,6 +20,9 @@ type launch struct {
 	Userland *userland.Options `json:"userland"`
 	Cgroups  []string          `json:"cgroups"` // folders of the groups to join
 	Args     []string          `json:"args"`
+	// Outside is the mount namespace of who starts this, which a launch in a
+	// user namespace may not ask for.
+	Outside string `json:"outside"`
 }
 
 // Launch lays out what a sandbox sees and becomes runsc. It must run in a
@@ -36,7 +39,7 @@ func Launch(file string) error {
 	if len(l.Args) == 0 {
 		return errors.New("launch: nothing to start")
 	}
-	if err := privateNamespace(); err != nil {
+	if err := privateNamespace(l.Outside); err != nil {
 		return err
 	}
 	for _, dir := range l.Cgroups {
@@ -51,16 +54,12 @@ func Launch(file string) error {
 }
 
 // privateNamespace refuses to mount where the host would see it.
-func privateNamespace() error {
-	own, err := os.Readlink("/proc/self/ns/mnt")
+func privateNamespace(outside string) error {
+	own, err := mountNamespace()
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}
-	parent, err := os.Readlink("/proc/" + strconv.Itoa(os.Getppid()) + "/ns/mnt")
-	if err != nil {
-		return fmt.Errorf("launch: %w", err)
-	}
-	if own == parent {
+	if own == outside || outside == "" {
 		return errors.New("launch: not in a mount namespace of its own")
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -84,17 +83,6 @@ func layOut(l *launch) error {
 		if err := bindReadOnly(bind); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func bindReadOnly(bind userland.Bind) error {
-	if err := unix.Mount(bind.Source, bind.Target, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("launch: bind %s: %w", bind.Source, err)
-	}
-	const flags = unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
-	if err := unix.Mount("", bind.Target, "", flags, ""); err != nil {
-		return fmt.Errorf("launch: make %s read-only: %w", bind.Target, err)
 	}
 	return nil
 }

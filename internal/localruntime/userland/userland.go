@@ -51,7 +51,9 @@ var merged = []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"}
 func Build(dir string, opts *Options) ([]Bind, error) {
 	l := &layout{root: filepath.Join(dir, "rootfs"), mask: filepath.Join(dir, "local")}
 	for _, step := range []func() error{
-		l.folders, l.usr, l.merged,
+		l.folders,
+		func() error { return l.usr(opts.Workdir) },
+		l.merged,
 		func() error { return l.points(opts) },
 		func() error { return l.etc(opts.Hostname) },
 	} {
@@ -82,7 +84,7 @@ func (l *layout) folders() error {
 }
 
 // usr binds /usr and covers /usr/local, where machines keep what is theirs.
-func (l *layout) usr() error {
+func (l *layout) usr(workdir string) error {
 	l.binds = append(l.binds, Bind{Source: "/usr", Target: l.path("usr")})
 	info, err := os.Lstat("/usr/local")
 	if err != nil || !info.IsDir() {
@@ -94,7 +96,7 @@ func (l *layout) usr() error {
 		}
 	}
 	l.binds = append(l.binds, Bind{Source: l.mask, Target: l.path("usr/local")})
-	return os.Symlink("share/man", filepath.Join(l.mask, "man"))
+	return errors.Join(os.Symlink("share/man", filepath.Join(l.mask, "man")), l.pip(workdir))
 }
 
 func (l *layout) merged() error {

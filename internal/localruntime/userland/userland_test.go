@@ -82,6 +82,25 @@ func TestWorkdirOfTheHostIsNotMade(t *testing.T) {
 	}
 }
 
+func TestPip(t *testing.T) {
+	for workdir, want := range map[string]string{
+		"/workspace": "/workspace/.venv/bin", "/it's mine/": "/it's mine/.venv/bin", "/a:b": "", `/"a"`: "", "/a\nb": "",
+	} {
+		if got := userland.VenvBin(workdir); got != want {
+			t.Errorf("%q: %q, want %q", workdir, got, want)
+		}
+		root, binds := build(t, &userland.Options{Hostname: "box", Workdir: workdir})
+		mask := binds[1].Source
+		if !strings.HasPrefix(mask, filepath.Dir(root)+"/") {
+			t.Skipf("this machine has no /usr/local: %v", binds)
+		}
+		info, err := os.Lstat(filepath.Join(mask, "bin", "pip"))
+		if (err == nil) != (want != "") || err == nil && info.Mode() != 0o755 {
+			t.Errorf("%q: %v %v", workdir, err, info)
+		}
+	}
+}
+
 func BenchmarkBuild(b *testing.B) {
 	for b.Loop() {
 		dir := filepath.Join(b.TempDir(), "bundle")
