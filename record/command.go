@@ -29,6 +29,7 @@ type run struct {
 	input    *input
 	moments  *moments // nil: no terminal
 	act      *act
+	trace    *doer
 	tape     *tape
 	started  time.Time
 
@@ -118,7 +119,9 @@ func (s *Session) launch(ctx context.Context, starter sandbox.Starter, r *run, c
 		return err
 	}
 	r.started = time.Now()
+	r.trace = s.effects.begin(r.id, r.act.recorded)
 	if r.inner, err = starter.Start(context.WithoutCancel(ctx), cmd); err != nil {
+		s.effects.drop(r.trace)
 		return r.act.fail(ctx, err)
 	}
 	r.input = newInput(r.inner.Stdin())
@@ -200,6 +203,7 @@ func (s *Session) keep(r *run) {
 	r.tape.result = res
 	r.tape.wake()
 	r.tape.mu.Unlock()
+	s.effects.end(r.trace)
 	_ = r.inner.Close() // it has ended
 	s.retire(r)
 }

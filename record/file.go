@@ -27,7 +27,11 @@ func (s *Session) fileAct(ctx context.Context, opID, opType, name string, fields
 		ID: opID, Type: opType, Request: history.EncodeRequest(fields),
 		File: &history.File{Path: full, Change: strings.TrimPrefix(opType, "file.")},
 	}
-	return s.begin(ctx, op)
+	a, earlier, err := s.begin(ctx, op)
+	if a != nil {
+		a.trace = s.effects.beginAct(opType, full)
+	}
+	return a, earlier, err
 }
 
 func checkPath(field, name string) error {
@@ -181,6 +185,7 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 // wrote records what an act has made of a file.
 func (a *act) wrote(ctx context.Context, info *sandbox.FileInfo, also map[string]any) {
 	after := info.Size
+	a.written = info.Modified
 	a.file.AfterHash, a.file.AfterSize = info.SHA256, &after
 	a.file.Diff, a.file.DiffTruncated = info.Diff, info.DiffTruncated
 	fields := map[string]any{"path": info.Path, "size": info.Size, "mode": uint32(info.Mode.Perm())}

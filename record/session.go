@@ -50,6 +50,8 @@ type Options struct {
 	// Abandoned is how long a command goes on that was not started Detached
 	// and has lost its last client; 0: five minutes.
 	Abandoned time.Duration
+	// NoFileChanges does not look for what commands do to files.
+	NoFileChanges bool
 	// Logger is for the operator; nil: silent.
 	Logger *slog.Logger
 }
@@ -97,7 +99,8 @@ type Session struct {
 	pumps   sync.WaitGroup // all that Close waits for
 	closing sync.Once
 
-	debts debts
+	debts   debts
+	effects *effects // nil: what commands do to files is not looked for
 }
 
 var _ interface {
@@ -118,6 +121,7 @@ func New(inner sandbox.Session, store history.Store, opts *Options) *Session {
 	if store != nil {
 		s.debts.payer.Go(s.settleDebts)
 	}
+	s.effects = s.newEffects()
 	return s
 }
 
@@ -170,6 +174,7 @@ func (s *Session) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		s.pumps.Wait()
+		s.effects.stop()
 		s.closing.Do(func() { close(s.debts.last) })
 		s.debts.payer.Wait()
 		close(done)
@@ -191,7 +196,9 @@ type act struct {
 	id       string
 	recorded bool
 	file     *history.File
-	masked   int // in what the operation says as it begins
+	masked   int       // in what the operation says as it begins
+	trace    *doer     // of an act that changes files
+	written  time.Time // of a file that was written, the time that it has then
 }
 
 // begin records the start of an operation. The returned operation, if any, is
@@ -263,6 +270,7 @@ func (s *Session) Import(ctx context.Context, op *history.Operation) error {
 // finish records the end of an operation. What cannot be recorded now is kept
 // and tried again; the act itself has been done either way.
 func (a *act) finish(ctx context.Context, end *history.End) sandbox.Recording {
+	a.s.effects.endAct(a.trace, a.file, a.written)
 	if !a.recorded {
 		return sandbox.NotRecorded
 	}
