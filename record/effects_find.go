@@ -106,7 +106,7 @@ func limits(scan *sandbox.Scan) string {
 	case scan.Until != "":
 		return fmt.Sprintf("there are too many files; from %s on they were not looked at", path.Join(scan.Root, scan.Until))
 	case len(scan.Unread) > 0:
-		return fmt.Sprintf("%d directories could not be read, the first of them %s", len(scan.Unread), path.Join(scan.Root, scan.Unread[0]))
+		return fmt.Sprintf("%d directories were not looked into, as of their rights, depth or size; the first is %s", len(scan.Unread), path.Join(scan.Root, scan.Unread[0]))
 	}
 	return ""
 }

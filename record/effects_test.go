@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -31,6 +32,24 @@ type place struct {
 // when the first look is over.
 func newPlace(t *testing.T, opts *record.Options, names ...string) *place {
 	t.Helper()
+	return newLimited(t, opts, sandbox.ScanLimit{}, names...)
+}
+
+// limited looks at less than it might.
+type limited struct {
+	*native.Session
+	limit sandbox.ScanLimit
+}
+
+func (l *limited) Scan(ctx context.Context, dir string, limit sandbox.ScanLimit) (*sandbox.Scan, error) {
+	if l.limit.Entries > 0 {
+		limit.Entries = l.limit.Entries
+	}
+	return l.Session.Scan(ctx, dir, limit)
+}
+
+func newLimited(t *testing.T, opts *record.Options, limit sandbox.ScanLimit, names ...string) *place {
+	t.Helper()
 	p := &place{dir: t.TempDir()}
 	for _, name := range names {
 		file := filepath.Join(p.dir, name)
@@ -45,23 +64,23 @@ func newPlace(t *testing.T, opts *record.Options, names ...string) *place {
 	if p.store, err = sqlite.Open(filepath.Join(t.TempDir(), "history.sqlite3"), nil); err != nil {
 		t.Fatal(err)
 	}
-	p.Session = record.New(inner, p.store, opts)
+	p.Session = record.New(&limited{inner, limit}, p.store, opts)
 	t.Cleanup(func() {
 		if err := errors.Join(p.Close(t.Context()), p.store.Close()); err != nil && t.Context().Err() == nil {
 			t.Error(err)
 		}
 	})
 	if opts == nil || !opts.NoFileChanges {
-		p.looked(t)
+		p.looked(t, limit)
 	}
 	return p
 }
 
 // looked waits for a look that covers whatever a command does from here on.
-func (p *place) looked(t *testing.T) {
+func (p *place) looked(t *testing.T, limit sandbox.ScanLimit) {
 	t.Helper()
 	for range 100 {
-		if c := p.run(t, "true"); c.Incomplete == "" {
+		if c := p.run(t, "true"); c.Incomplete == "" || limit.Entries > 0 && !strings.Contains(c.Incomplete, "began before") {
 			return
 		}
 	}
@@ -331,4 +350,74 @@ func TestFileChangesOfTheWorkdir(t *testing.T) {
 	if got := p.run(t, "touch d"); !slices.Equal(p.told(got), []string{"+d >0"}) {
 		t.Errorf("got %v", p.told(got))
 	}
+}
+
+// What lies beyond the limits of a look is not told, and that is.
+func TestFileChangesBeyondLimits(t *testing.T) {
+	p := newLimited(t, nil, sandbox.ScanLimit{Entries: 10}, "a/1", "a/2", "b/1", "b/2", "b/3", "b/4", "b/5", "b/6", "z/last")
+	got := p.run(t, "rm a/1; touch z/new")
+	if diff := cmp.Diff([]string{"-a/1 3"}, p.told(got)); diff != "" || !strings.Contains(got.Incomplete, "too many files; from "+p.dir+"/z") {
+		t.Errorf("incomplete %q (-want +got):\n%s", got.Incomplete, diff)
+	}
+	if got := p.run(t, "rm b/*"); len(got.Deleted) != 6 {
+		t.Errorf("got %v, incomplete %q, want six deleted", p.told(got), got.Incomplete)
+	}
+	// Everything has its place in a look now, but some of it for the first time.
+	if got := p.run(t, "touch z/new2"); !slices.Equal(p.told(got), []string{"+z/new2 >0"}) || got.Incomplete != "" {
+		t.Errorf("got %v, incomplete %q", p.told(got), got.Incomplete)
+	}
+	if got := p.run(t, "touch z/f{1..20}"); got.Any() || !strings.Contains(got.Incomplete, "1 directories were not looked into") {
+		t.Errorf("a crowded directory: got %v, incomplete %q", p.told(got), got.Incomplete)
+	}
+	if got := p.run(t, "rm -r z"); !strings.Contains(got.Incomplete, p.dir+"/z") || !slices.Equal(p.told(got), []string{"-z directory"}) {
+		t.Errorf("its removal: got %v, incomplete %q", p.told(got), got.Incomplete)
+	}
+}
+
+func TestFileChangesUnreadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	p := newPlace(t, nil, "shut/in", "open/in")
+	got := p.run(t, "touch shut/new; chmod 0 shut; touch open/new")
+	want := []string{"+open/new >0", "~shut directory attributes"}
+	if diff := cmp.Diff(want, p.told(got)); diff != "" || !strings.Contains(got.Incomplete, p.dir+"/shut") {
+		t.Errorf("incomplete %q (-want +got):\n%s", got.Incomplete, diff)
+	}
+	p.run(t, "chmod 700 shut")
+}
+
+// A command that comes before the first look is over has an incomplete record,
+// and waits for nothing.
+func TestFileChangesBeforeTheFirstLook(t *testing.T) {
+	dir := t.TempDir()
+	inner, err := native.New(&native.Options{Workdir: dir, Scripts: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlite.Open(filepath.Join(t.TempDir(), "history.sqlite3"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := &slowly{Session: inner, begin: make(chan struct{})}
+	p := &place{Session: record.New(slow, store, nil), store: store, dir: dir}
+	opID := p.start(t, "touch f")
+	close(slow.begin)
+	if got := p.changes(t, opID); got.Any() || !strings.Contains(got.Incomplete, "began before the first look") {
+		t.Errorf("got %v, incomplete %q", p.told(got), got.Incomplete)
+	}
+	if err := errors.Join(p.Close(t.Context()), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slowly looks when it may.
+type slowly struct {
+	*native.Session
+	begin chan struct{}
+}
+
+func (s *slowly) Scan(ctx context.Context, dir string, limit sandbox.ScanLimit) (*sandbox.Scan, error) {
+	<-s.begin
+	return s.Session.Scan(ctx, dir, limit)
 }
