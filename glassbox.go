@@ -88,6 +88,9 @@ type Options struct {
 	// History says what is kept, for how long and in which form; nil: the
 	// defaults.
 	History *history.Config
+	// NoFileChanges does not look for what commands do to files; else each
+	// command's operation tells it.
+	NoFileChanges bool
 	// Direct goes to the sandbox around the service's proxy.
 	Direct bool
 	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
@@ -267,6 +270,7 @@ func (s *service) spec() *sandbox.Spec {
 	spec := &sandbox.Spec{
 		Image: s.opts.Image, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.TTL,
 		Limits: s.opts.Limits, Network: s.opts.Network, Workdir: s.opts.Workdir, History: string(s.opts.HistoryMode),
+		NoFileChanges: s.opts.NoFileChanges,
 	}
 	if s.opts.History != nil {
 		config, err := json.Marshal(s.opts.History)

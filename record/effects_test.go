@@ -104,7 +104,7 @@ func (p *place) run(t *testing.T, line string) *history.Changes {
 
 func (p *place) changes(t *testing.T, opID string) *history.Changes {
 	t.Helper()
-	for late := time.Now().Add(20 * time.Second); time.Now().Before(late); time.Sleep(5 * time.Millisecond) {
+	for late := time.Now().Add(20 * time.Second); time.Now().Before(late); <-time.After(5 * time.Millisecond) {
 		op, err := p.store.Get(t.Context(), opID)
 		if err != nil {
 			t.Fatal(err)
@@ -213,7 +213,9 @@ func TestFileChangesTogether(t *testing.T) {
 			defer close(done)
 			ids[0] = p.start(t, "touch a; sleep 0.3; touch b")
 		}()
-		time.Sleep(100 * time.Millisecond)
+		for _, err := os.Stat(filepath.Join(p.dir, "a")); err != nil; _, err = os.Stat(filepath.Join(p.dir, "a")) {
+			<-time.After(time.Millisecond)
+		}
 		ids[1] = p.start(t, "touch c; sleep 0.3")
 		<-done
 		first, second := p.changes(t, ids[0]), p.changes(t, ids[1])
@@ -283,7 +285,7 @@ func TestFileChangesWithoutActs(t *testing.T) {
 	if err := errors.Join(p.Remove(ctx, "removed", nil), func() error { _, err := p.Move(ctx, "from", "to", nil); return err }()); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(30 * time.Millisecond) // beyond what times of files tell apart
+	<-time.After(30 * time.Millisecond) // beyond what times of files tell apart
 	got := p.run(t, "echo two, better > formatted; touch mine removed; rm dropped; echo x >> to/a")
 	want := []string{"+mine >0", "+removed >0", "~formatted 3 >12", "~to/a 0 >8"}
 	if diff := cmp.Diff(want, p.told(got)); diff != "" || got.With != nil {
@@ -297,7 +299,7 @@ func TestFileChangesWithoutActs(t *testing.T) {
 func TestFileChangesOff(t *testing.T) {
 	p := newPlace(t, &record.Options{NoFileChanges: true})
 	opID := p.start(t, "touch f")
-	time.Sleep(300 * time.Millisecond)
+	<-time.After(2 * 250 * time.Millisecond)
 	if err := p.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

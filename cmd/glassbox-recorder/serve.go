@@ -77,7 +77,7 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	}
 	session := record.New(inner, store, &record.Options{
 		BestEffort: boot.BestEffort || boot.History.Filled().Consistency == history.BestEffort,
-		Config:     config, Mask: mask, Spool: tmp, Logger: logger,
+		Config:     config, Mask: mask, Spool: tmp, Logger: logger, NoFileChanges: boot.NoFileChanges,
 	})
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)

@@ -27,6 +27,8 @@ func bootOf(r *record, env map[string]string) *wire.Boot {
 		HistoryOff: r.Spec.History == HistoryNone,
 		BestEffort: r.Spec.History == HistoryBestEffort,
 		History:    config,
+
+		NoFileChanges: r.Spec.NoFileChanges,
 	}
 	if r.Spec.Network == NetworkProxy {
 		b.Egress, b.EgressPort = wire.GuestEgress, wire.EgressPort

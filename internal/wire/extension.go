@@ -11,6 +11,7 @@ const (
 	// ExtHistoryConfig says what the history keeps, as the JSON of a
 	// history.Config.
 	ExtHistoryConfig = "glassbox.history_config"
+	ExtFileChanges   = "glassbox.file_changes" // off: what commands do to files is not looked for
 
 	ExtHere     = "glassbox.here"     // "true": no isolation
 	ExtWarnings = "glassbox.warnings" // of an answer, a JSON list: what was asked and is not held
