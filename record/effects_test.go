@@ -423,3 +423,19 @@ func (s *slowly) Scan(ctx context.Context, dir string, limit sandbox.ScanLimit) 
 	<-s.begin
 	return s.Session.Scan(ctx, dir, limit)
 }
+
+// An operation that is imported keeps what is told of files, masked.
+func TestImportedFileChanges(t *testing.T) {
+	p := newPlace(t, nil)
+	op := &history.Operation{
+		ID: id.New(), Type: history.CommandExecute, Status: sandbox.Succeeded, Command: &history.Command{Line: "x"},
+		Changes: &history.Changes{Created: []history.FileChange{{Path: "/" + secret}}, CreatedCount: 1},
+	}
+	if err := p.Import(t.Context(), op); err != nil {
+		t.Fatal(err)
+	}
+	got := p.changes(t, op.ID)
+	if len(got.Created) != 1 || got.Created[0].Path != "/"+strings.Repeat("*", len(secret)) || op.Changes.Created[0].Path != "/"+secret {
+		t.Errorf("got %+v of %+v, want a masked copy", got, op.Changes)
+	}
+}
