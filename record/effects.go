@@ -210,6 +210,7 @@ func (e *effects) share(began, ended time.Time, found *finding) (settled []*doer
 	}
 	for _, p := range commands {
 		p.deeds.take(found, p, commands)
+		p.deeds.beside(p, acts)
 	}
 	return settled
 }

@@ -13,11 +13,13 @@ import (
 // fileAct is an act on files of ours that changes some. It is an operation of
 // its own, so what it did is not told of a command beside it.
 type fileAct struct {
+	root      string
 	path, old string // below the root; it works there and on what lies below
 	inside    [2]bool
 	removes   bool      // what was at path is gone then; what was at old always is
 	size      int64     // of a file that was written
 	written   time.Time // its time then; zero: not known
+	hides     bool      // something below it was left out
 }
 
 // clockSlack is how coarse the times of files are.
@@ -34,7 +36,7 @@ func (e *effects) beginAct(kind, full string) *doer {
 	if e == nil || !slices.Contains(changing, kind) {
 		return nil
 	}
-	act := &fileAct{removes: kind == history.FileDelete}
+	act := &fileAct{root: e.opts.root, removes: kind == history.FileDelete}
 	act.path, act.inside[0] = relative(e.opts.root, full)
 	if !act.inside[0] && kind != history.FileMove {
 		return nil
@@ -97,7 +99,7 @@ func (f *finding) leaveOut(acts []doer) {
 		}
 	}
 	f.list = slices.DeleteFunc(f.list, func(x effect) bool {
-		return !there(&x.before) && x.after.Mode.IsDir() && above[x.path]
+		return !there(&x.before) && x.after.Mode.IsDir() && above[x.path] || strings.HasPrefix(path.Base(x.path), sandbox.TempPrefix)
 	})
 	kept := f.list[:0]
 	for _, x := range f.list {
@@ -118,6 +120,7 @@ func (x *effect) doneBy(deeds map[string][]deed) bool {
 		}
 		for _, d := range deeds[at] {
 			if d.did(x) {
+				d.act.hides = d.act.hides || at != x.path
 				return true
 			}
 		}
@@ -147,4 +150,17 @@ func (d *deed) since(e *sandbox.ScanEntry) bool {
 		return e.Modified != a.written.UnixNano() || e.Size != a.size
 	}
 	return time.Unix(0, e.Changed).After(d.ended.Add(clockSlack))
+}
+
+// beside tells of acts on whole directories at the time of a command: what it
+// did in there cannot be told from what they did.
+func (d *deeds) beside(p *doer, acts []doer) {
+	for i := range acts {
+		a := &acts[i]
+		early := !a.ended.IsZero() && a.ended.Before(p.began)
+		late := !p.ended.IsZero() && p.ended.Before(a.began)
+		if a.act.hides && !early && !late && d.incomplete == "" {
+			d.incomplete = "a request worked at the same time on all below " + path.Join(a.act.root, a.act.path) + "; what changed there is left out"
+		}
+	}
 }

@@ -1,9 +1,11 @@
 package record_test
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -439,3 +441,34 @@ func TestImportedFileChanges(t *testing.T) {
 		t.Errorf("got %+v of %+v, want a masked copy", got, op.Changes)
 	}
 }
+
+// What a command does in a directory that is uploaded to meanwhile cannot be
+// told from the upload, and that is said.
+func TestFileChangesBesideAnUpload(t *testing.T) {
+	p := newPlace(t, nil, "t/old")
+	content, feed := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.Upload(context.WithoutCancel(t.Context()), "t", content, nil)
+		done <- err
+	}()
+	archive := tar.NewWriter(feed)
+	if err := archive.WriteHeader(&tarHeader); err != nil {
+		t.Fatal(err)
+	}
+	got := p.run(t, "touch t/mine elsewhere")
+	if !slices.Equal(p.told(got), []string{"+elsewhere >0"}) || !strings.Contains(got.Incomplete, "below "+p.dir+"/t;") {
+		t.Errorf("got %v, incomplete %q", p.told(got), got.Incomplete)
+	}
+	if _, err := archive.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(archive.Close(), feed.Close(), <-done); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.run(t, "true"); got.Any() || got.Incomplete != "" {
+		t.Errorf("afterwards: got %v, incomplete %q", p.told(got), got.Incomplete)
+	}
+}
+
+var tarHeader = tar.Header{Name: "sent", Size: 1, Mode: 0o600}

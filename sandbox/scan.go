@@ -44,6 +44,10 @@ type ScanEntry struct {
 	UID, GID          uint32
 }
 
+// TempPrefix begins the name of a file that an act has under way: it becomes
+// another, or is removed.
+const TempPrefix = ".glassbox-"
+
 // ComparePaths orders paths as a walk meets them: what a directory holds comes
 // after it, before whatever follows it.
 func ComparePaths(a, b string) int {
