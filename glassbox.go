@@ -91,6 +91,9 @@ type Options struct {
 	// Concurrency bounds what works at once in the sandbox, whoever asks for
 	// it; nil: 4 commands, 32 reads, 8 writes and 1 upload.
 	Concurrency *Concurrency
+	// NoFileChanges does not look for what commands do to files; else each
+	// command's operation tells it.
+	NoFileChanges bool
 	// Direct goes to the sandbox around the service's proxy.
 	Direct bool
 	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
@@ -270,7 +273,8 @@ func (s *service) spec() *sandbox.Spec {
 	spec := &sandbox.Spec{
 		Image: s.opts.Image, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.TTL,
 		Limits: s.opts.Limits, Network: s.opts.Network, Workdir: s.opts.Workdir, History: string(s.opts.HistoryMode),
-		Concurrency: s.opts.Concurrency,
+		Concurrency:   s.opts.Concurrency,
+		NoFileChanges: s.opts.NoFileChanges,
 	}
 	if s.opts.History != nil {
 		config, err := json.Marshal(s.opts.History)

@@ -41,13 +41,16 @@ func among[T comparable](list []T, value T) bool {
 }
 
 func (op *Operation) below(dir string) bool {
-	if op.File == nil {
-		return false
-	}
 	dir = strings.TrimSuffix(dir, "/")
-	for _, name := range []string{op.File.Path, op.File.OldPath} {
-		if name == dir || strings.HasPrefix(name, dir+"/") {
-			return true
+	below := func(name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+	if op.File != nil && (below(op.File.Path) || below(op.File.OldPath)) {
+		return true
+	}
+	if op.Changes != nil {
+		for change := range op.Changes.All() {
+			if below(change.Path) {
+				return true
+			}
 		}
 	}
 	return false

@@ -63,6 +63,9 @@ type Operation struct {
 	Result      json.RawMessage `json:"result,omitempty"`
 	Command     *Command        `json:"command,omitempty"` // of a command.execute
 	File        *File           `json:"file,omitempty"`    // of a file.*
+	// Changes are what a command did to files; nil: that is not known, or not
+	// yet.
+	Changes *Changes `json:"changes,omitempty"`
 	// Foreign is true for a row that the Python SDK wrote: its output has no
 	// line breaks and its status of a failed command is unknown.
 	Foreign bool `json:"foreign,omitempty"`
@@ -200,11 +203,12 @@ type Filter struct {
 	Correlation string           `json:"correlation,omitempty"`
 	Since       time.Time        `json:"since,omitzero"` // begun at or after
 	Until       time.Time        `json:"until,omitzero"` // begun before
-	// Path picks acts on this file, or on what lies below this directory.
+	// Path picks acts on this file, or on what lies below this directory, and
+	// commands that changed such a file.
 	Path     string `json:"path,omitempty"`
 	ExitCode *int   `json:"exit_code,omitempty"`
 	// Text is looked for, without regard to ASCII case, in commands, paths,
-	// requests, results and kept output.
+	// those of changed files too, requests, results and kept output.
 	Text string `json:"text,omitempty"`
 	// After and Before bound Seq, both excluded: the cursors of paging.
 	After  int64 `json:"after,omitempty"`

@@ -30,6 +30,7 @@ type run struct {
 	done     func()   // ends its turn
 	moments  *moments // nil: no terminal
 	act      *act
+	trace    *doer
 	tape     *tape
 	started  time.Time
 
@@ -130,8 +131,10 @@ func (s *Session) launch(ctx context.Context, starter sandbox.Starter, r *run, c
 		return r.act.fail(ctx, waited)
 	}
 	r.started = time.Now()
+	r.trace = s.effects.begin(r.id, r.act.recorded)
 	if r.inner, err = starter.Start(context.WithoutCancel(ctx), cmd); err != nil {
 		done()
+		s.effects.drop(r.trace)
 		return r.act.fail(ctx, err)
 	}
 	r.done = done
@@ -215,6 +218,7 @@ func (s *Session) keep(r *run) {
 	r.tape.result = res
 	r.tape.wake()
 	r.tape.mu.Unlock()
+	s.effects.end(r.trace)
 	_ = r.inner.Close() // it has ended
 	s.retire(r)
 }

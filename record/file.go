@@ -109,6 +109,9 @@ func (s *Session) beginFile(ctx context.Context, q *asked) (*act, *history.Opera
 	if a != nil && q.old != "" {
 		a.file.OldPath = sandbox.Resolve(s.workdir(), q.old)
 	}
+	if a != nil {
+		a.trace = s.effects.beginAct(q.kind, full)
+	}
 	return a, earlier, err
 }
 
@@ -265,6 +268,7 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 // wrote records what an act has made of a file.
 func (a *act) wrote(ctx context.Context, info *sandbox.FileInfo, also map[string]any) {
 	after := info.Size
+	a.written = info.Modified
 	a.file.AfterHash, a.file.AfterSize = info.SHA256, &after
 	a.file.Diff, a.file.DiffTruncated = info.Diff, info.DiffTruncated
 	fields := map[string]any{"path": info.Path, "size": info.Size, "mode": uint32(info.Mode.Perm())}

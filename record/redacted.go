@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/record/redact"
@@ -13,7 +14,7 @@ import (
 // was given, and whoever follows it live gets that.
 
 // maskOperation masks what an operation says as it begins, and counts. A file
-// is copied: the act goes on with its own.
+// is copied: the act goes on with its own. Names of changed files are not counted.
 func maskOperation(m *redact.Masker, op *history.Operation) int {
 	var inRequest, inResult, inColumns int
 	op.Request, inRequest = m.JSON(op.Request)
@@ -25,6 +26,14 @@ func maskOperation(m *redact.Masker, op *history.Operation) int {
 		var n int
 		op.File, n = maskFile(m, op.File)
 		inColumns += n
+	}
+	if op.Changes != nil {
+		copied := *op.Changes
+		for _, list := range []*[]history.FileChange{&copied.Created, &copied.Changed, &copied.Deleted} {
+			*list = slices.Clone(*list)
+		}
+		maskChanges(m, &copied)
+		op.Changes = &copied
 	}
 	return max(inRequest, inColumns) + inResult // the columns repeat the request
 }

@@ -52,6 +52,8 @@ type Options struct {
 	// Abandoned is how long a command goes on that was not started Detached
 	// and has lost its last client; 0: five minutes.
 	Abandoned time.Duration
+	// NoFileChanges does not look for what commands do to files.
+	NoFileChanges bool
 	// Logger is for the operator; nil: silent.
 	Logger *slog.Logger
 }
@@ -100,10 +102,11 @@ type Session struct {
 	pumps   sync.WaitGroup // all that Close waits for
 	closing sync.Once
 
-	turns *turns
-	open  context.Context //nolint:containedctx // ends when Close begins, for those who wait
-	shut  context.CancelFunc
-	debts debts
+	turns   *turns
+	open    context.Context //nolint:containedctx // ends when Close begins, for those who wait
+	shut    context.CancelFunc
+	debts   debts
+	effects *effects // nil: what commands do to files is not looked for
 }
 
 var _ interface {
@@ -126,6 +129,7 @@ func New(inner sandbox.Session, store history.Store, opts *Options) *Session {
 	if store != nil {
 		s.debts.payer.Go(s.settleDebts)
 	}
+	s.effects = s.newEffects()
 	return s
 }
 
@@ -179,6 +183,7 @@ func (s *Session) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		s.pumps.Wait()
+		s.effects.stop()
 		s.closing.Do(func() { close(s.debts.last) })
 		s.debts.payer.Wait()
 		close(done)
@@ -200,7 +205,9 @@ type act struct {
 	id       string
 	recorded bool
 	file     *history.File
-	masked   int // in what the operation says as it begins
+	masked   int       // in what the operation says as it begins
+	trace    *doer     // of an act that changes files
+	written  time.Time // of a file that was written, the time that it has then
 }
 
 // begin records the start of an operation. The returned operation, if any, is
@@ -272,6 +279,7 @@ func (s *Session) Import(ctx context.Context, op *history.Operation) error {
 // finish records the end of an operation. What cannot be recorded now is kept
 // and tried again; the act itself has been done either way.
 func (a *act) finish(ctx context.Context, end *history.End) sandbox.Recording {
+	a.s.effects.endAct(a.trace, a.file, a.written)
 	if !a.recorded {
 		return sandbox.NotRecorded
 	}

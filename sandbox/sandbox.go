@@ -61,6 +61,8 @@ type Spec struct {
 	// History is "" (recorded, or refused), "best_effort" (what cannot be
 	// recorded runs all the same) or "none".
 	History string `json:"history,omitempty"`
+	// NoFileChanges does not look for what commands do to files.
+	NoFileChanges bool `json:"no_file_changes,omitempty"`
 	// HistoryConfig says what the history keeps: a history.Config in JSON.
 	HistoryConfig json.RawMessage `json:"history_config,omitempty"`
 	// Concurrency bounds what works in it at once; nil: the defaults.

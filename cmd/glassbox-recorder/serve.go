@@ -77,7 +77,7 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	}
 	session := record.New(inner, store, &record.Options{
 		BestEffort: boot.BestEffort || boot.History.Filled().Consistency == history.BestEffort,
-		Config:     config, Mask: mask, Concurrency: boot.Concurrency, Spool: tmp, Logger: logger,
+		Config:     config, Mask: mask, Concurrency: boot.Concurrency, NoFileChanges: boot.NoFileChanges, Spool: tmp, Logger: logger,
 	})
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)

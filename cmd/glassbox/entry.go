@@ -63,6 +63,7 @@ func (a *app) showEntry(ctx context.Context, h history.Reader, op *history.Opera
 		return err
 	}
 	a.showReason(op)
+	a.showChanges(op.Changes)
 	return nil
 }
 

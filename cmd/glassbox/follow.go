@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -48,6 +49,9 @@ const begunAfter = 300 * time.Millisecond
 type begun struct {
 	ids []string
 	due map[string]time.Time
+	// told are those that were shown with what they did to files, until the
+	// feed tells it too.
+	told map[string]bool
 }
 
 func (b *begun) add(id string) {
@@ -83,7 +87,7 @@ func (a *app) follow(ctx context.Context, h *opened) error {
 	if a.flags.output == "table" {
 		a.showHeader(h)
 	}
-	return a.followFrom(ctx, h, &history.ChangeQuery{Limit: 500}, &begun{due: map[string]time.Time{}})
+	return a.followFrom(ctx, h, &history.ChangeQuery{Limit: 500}, &begun{due: map[string]time.Time{}, told: map[string]bool{}})
 }
 
 func (a *app) followFrom(ctx context.Context, h *opened, query *history.ChangeQuery, running *begun) error {
@@ -170,9 +174,35 @@ func (a *app) showChange(ctx context.Context, h *opened, change *history.Change,
 		running.add(change.Operation)
 	case history.Completed:
 		running.drop(change.Operation)
-		return a.showByID(ctx, h, change.Operation, true)
+		return a.showByID(ctx, h, change.Operation, running)
+	case history.StorageChanged:
+		if running.told[change.Operation] {
+			delete(running.told, change.Operation)
+			return nil
+		}
+		return a.showLate(ctx, h, change.Operation)
 	}
 	return nil
+}
+
+// showLate shows what a command did to files, which became known after its end.
+func (a *app) showLate(ctx context.Context, h *opened, id string) error {
+	op, err := h.Get(ctx, id)
+	switch {
+	case err != nil && sandbox.CodeOf(err) == sandbox.CodeOperationNotFound:
+		return nil // retention was faster
+	case err != nil:
+		return err
+	case op.Command == nil || op.Changes == nil || !op.Changes.Any():
+		return nil // another program tells another state
+	case a.flags.output != "table":
+		return a.printNext(op)
+	}
+	fmt.Fprintf(a.page, "\n%s  [%s] %-18s   %s\n",
+		op.CompletedAt.Local().Format("15:04:05.000"), plain(op.Source), plain(op.Type), a.paint(dim, plain(op.ID)))
+	a.fact("%s", short(whatOf(op), 200))
+	a.showChanges(op.Changes)
+	return a.page.failed()
 }
 
 // showRunning shows what has begun and goes on.
@@ -182,23 +212,26 @@ func (a *app) showRunning(ctx context.Context, h *opened, running *begun) error 
 		if !ok {
 			break
 		}
-		if err := a.showByID(ctx, h, id, false); err != nil {
+		if err := a.showByID(ctx, h, id, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// showByID shows an operation whose end the feed has told, or one that runs.
-func (a *app) showByID(ctx context.Context, h *opened, id string, ended bool) error {
+// showByID shows an operation whose end the feed has told, or, of no ended
+// ones, one that runs.
+func (a *app) showByID(ctx context.Context, h *opened, id string, ended *begun) error {
 	op, err := h.Get(ctx, id)
 	switch {
 	case err != nil && sandbox.CodeOf(err) == sandbox.CodeOperationNotFound:
 		return nil // retention was faster
 	case err != nil:
 		return err
-	case !ended && history.Final(op.Status):
+	case ended == nil && history.Final(op.Status):
 		return nil // the feed is about to tell
+	case op.Changes != nil && op.Changes.Any() && ended != nil:
+		ended.told[op.ID] = true
 	}
 	return a.showNext(ctx, h, op)
 }

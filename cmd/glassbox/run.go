@@ -77,6 +77,7 @@ type sandboxFlags struct {
 	noHistory, bestEffort        bool
 	noRedaction                  bool
 	redact                       []string
+	noFileChanges                bool
 }
 
 func (f *sandboxFlags) add(cmd *cobra.Command) {
@@ -90,6 +91,7 @@ func (f *sandboxFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.ttl, "ttl", 0, "`life` of the sandbox, at least 1m; default: as the service says")
 	flags.BoolVar(&f.noHistory, "no-history", false, "record nothing")
 	flags.BoolVar(&f.bestEffort, "best-effort", false, "run what cannot be recorded all the same")
+	flags.BoolVar(&f.noFileChanges, "no-file-changes", false, "do not look for what commands do to files")
 	flags.BoolVar(&f.noRedaction, "no-redaction", false, "keep secrets in the history as they are")
 	flags.StringArrayVar(&f.redact, "redact", nil, "also mask in the history what matches this RE2 `pattern`; may be given again")
 }
@@ -99,6 +101,7 @@ func (f *sandboxFlags) options(a *app) (*glassbox.Options, error) {
 	if f.image == "here" {
 		return nil, usage("--image here means no isolation; say --here instead")
 	}
+	opts.NoFileChanges = f.noFileChanges
 	opts.Name, opts.Image, opts.Network, opts.TTL = f.name, f.image, f.network, f.ttl
 	if f.memory != "" {
 		opts.Limits = map[string]string{"memory": f.memory}

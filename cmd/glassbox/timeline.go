@@ -137,6 +137,7 @@ func (a *app) showOperation(ctx context.Context, h *opened, op *history.Operatio
 		}
 	}
 	a.showDiff(op)
+	a.listChanges(op.Changes)
 	for _, stream := range []sandbox.Stream{sandbox.Stdout, sandbox.Stderr} {
 		if err := a.showOutput(ctx, h, op, stream); err != nil {
 			return err

@@ -44,6 +44,7 @@ func TestStore(t *testing.T, open func(t *testing.T) history.Store) {
 		{"FeedReset", testFeedReset},
 		{"FeedWait", testFeedWait},
 		{"Terminal", testTerminal},
+		{"Changes", testChanges},
 		{"Concurrent", testConcurrent},
 		{"CancelledCaller", testCancelledCaller},
 	} {

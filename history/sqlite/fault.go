@@ -113,6 +113,12 @@ func busy(err error) bool {
 	return ok && (e.Code()&0xff == lib.SQLITE_BUSY || e.Code()&0xff == lib.SQLITE_LOCKED)
 }
 
+// orphan reports whether a row was refused because its operation is not there.
+func orphan(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code() == lib.SQLITE_CONSTRAINT_FOREIGNKEY
+}
+
 func errClosed() error {
 	return &sandbox.Error{Op: "use history", Code: sandbox.CodeHistory, Message: "the store is closed"}
 }

@@ -209,6 +209,10 @@ func TestWrongTypes(t *testing.T) {
 		`update file_operations set path = 5, old_path = x'ff', before_size = 'x', after_size = 'y', change_type = 1`,
 		`update file_operations set diff_data = 'no gzip', diff_encoding = 'gzip'`,
 		`update file_operations set diff_data = 5`,
+		`update glassbox_changes set changes = 5`,
+		`update glassbox_changes set changes = x'ff00'`,
+		`update glassbox_changes set changes = '{"deleted": 5, "created_count": "x"}'`,
+		`update glassbox_changes set changes = '{"deleted":[null,{"path":"' || hex(zeroblob(3000000)) || '"}]}'`,
 		`update history_meta set value = x'ff' where key = 'created_at'`,
 		`update history_changes set changed_at = 5`,
 		`update history_changes set change_id = x'00ff'`,
@@ -220,7 +224,7 @@ func TestWrongTypes(t *testing.T) {
 		nullable("command_output_chunks", "encoding"), nullable("command_output_chunks", "chunk_index"),
 		nullable("file_operations", "path"), nullable("file_operations", "change_type"),
 		nullable("history_changes", "change_id"), nullable("history_changes", "changed_at"), nullable("history_changes", "event_id"),
-		nullable("history_meta", "value"),
+		nullable("history_meta", "value"), nullable("glassbox_changes", "changes"),
 	} {
 		t.Run(change, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "history.sqlite3")
@@ -231,6 +235,7 @@ func TestWrongTypes(t *testing.T) {
 				op := mustBegin(t, s)
 				must(t, s.Append(t.Context(), op.ID, benchChunk(0)))
 				mustFinish(t, s, op.ID)
+				must(t, s.SetChanges(t.Context(), op.ID, &history.Changes{Deleted: []history.FileChange{{Path: "/d"}}}))
 				file := benchOperation()
 				file.Type, file.Command = history.FileWrite, nil
 				file.File = &history.File{Path: "/f", Diff: "+x\n"}
@@ -254,6 +259,9 @@ func TestWrongTypes(t *testing.T) {
 						t.Errorf("operation %d: %v", op.Seq, err)
 					}
 				}
+			}
+			if page, err := s.List(t.Context(), &history.Filter{Path: "/d"}); err != nil || len(page.Operations) < 2 {
+				t.Errorf("List of a path gave %+v, %v", page, err)
 			}
 			page, err := s.List(t.Context(), &history.Filter{Text: "as a build prints"})
 			if err != nil || len(page.Operations) < 2 {

@@ -247,6 +247,7 @@ func recordSamples(t *testing.T, s *sqlite.Store) (ran, wrote *history.Operation
 			{Stream: sandbox.Stderr, Time: time.Now(), Data: []byte("e")},
 		},
 	}))
+	must(t, s.SetChanges(t.Context(), ran.ID, &history.Changes{Deleted: []history.FileChange{{Path: "/工作/b.md"}}, DeletedCount: 1}))
 	wrote.Type, wrote.Command, wrote.File = history.FileWrite, nil, &history.File{Path: "/工作/a.md", Diff: "-旧\n+新\n"}
 	must(t, s.Begin(t.Context(), wrote))
 	size := int64(4)

@@ -49,33 +49,45 @@ type completer func(context.Context, *sql.Tx, []*history.Operation) error
 
 // page reads one page, without regard to the text of the filter.
 func (s *Store) page(ctx context.Context, filter *history.Filter, limit int, complete completer) (*history.Page, error) {
-	w := s.where(filter)
 	order := "asc"
 	if filter.Newest {
 		order = "desc"
 	}
-	// The inner query finds and sorts numbers only, most often in an index;
-	// rows are read for the page alone.
-	query := `where e.seq in (
-			select e.seq from history_events e
-			left join command_executions c on c.event_id = e.event_id
-			left join file_operations f on f.event_id = e.event_id
-			where ` + strings.Join(w.terms, " and ") + ` order by e.seq ` + order + ` limit ?)
-		order by e.seq ` + order
 	page := &history.Page{Operations: []*history.Operation{}}
 	err := s.read(ctx, "list operations", func(q *sql.Tx) error {
-		ops, more, err := queryOperations(ctx, q, query, append(w.args, limit+1))
+		*page = history.Page{Operations: []*history.Operation{}}
+		changes, err := hasChanges(ctx, q)
+		if err != nil {
+			return err
+		}
+		w := s.where(filter, changes)
+		ops, more, err := queryOperations(ctx, q, pageQuery(w, order), append(w.args, limit+1))
 		if err != nil || len(ops) == 0 {
 			return err
 		}
-		page.More = more || len(ops) > limit
-		page.Operations = ops[:min(len(ops), limit)]
+		n, err := readChanges(ctx, q, ops[:min(len(ops), limit)])
+		if err != nil {
+			return err
+		}
+		page.More = more || len(ops) > n
+		page.Operations = ops[:n]
 		return complete(ctx, q, page.Operations)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return page, nil
+}
+
+func pageQuery(w *where, order string) string {
+	// The inner query finds and sorts numbers only, most often in an index;
+	// rows are read for the page alone.
+	return `where e.seq in (
+			select e.seq from history_events e
+			left join command_executions c on c.event_id = e.event_id
+			left join file_operations f on f.event_id = e.event_id
+			where ` + strings.Join(w.terms, " and ") + ` order by e.seq ` + order + ` limit ?)
+		order by e.seq ` + order
 }
 
 // where collects the conditions of a query.
@@ -110,7 +122,9 @@ func (w *where) in(column string, values []string) {
 // zeros out, and such a text would sort behind its second.
 const occurred = `(case when length(e.occurred_at) = 20 then substr(e.occurred_at, 1, 19) || '.000000Z' else e.occurred_at end)`
 
-func (s *Store) where(f *history.Filter) *where {
+// where makes the conditions of a filter. changes tells that the history knows
+// what commands did to files.
+func (s *Store) where(f *history.Filter, changes bool) *where {
 	w := &where{}
 	alive, args := s.alive()
 	w.add(alive, args...)
@@ -132,7 +146,7 @@ func (s *Store) where(f *history.Filter) *where {
 	w.time(`>=`, f.Since)
 	w.time(`<`, f.Until)
 	if f.Path != "" {
-		w.path(path.Clean(f.Path))
+		w.path(path.Clean(f.Path), changes)
 	}
 	if f.ExitCode != nil {
 		w.add(`c.exit_code = ?`, *f.ExitCode)
@@ -153,13 +167,17 @@ func (w *where) time(operator string, at time.Time) {
 }
 
 // path picks a file or what lies below a directory, by its present or former
-// name. Names are compared as bytes: '0' is the byte after '/'.
-func (w *where) path(name string) {
+// name, and commands that changed such a file. Names are compared as bytes: '0'
+// is the byte after '/'.
+func (w *where) path(name string, changes bool) {
+	term, args := `(f.path = ? or f.path >= ? and f.path < ? or f.old_path = ? or f.old_path >= ? and f.old_path < ?)`,
+		slices.Repeat([]any{name, name + "/", name + "0"}, 2)
 	if name == "/" {
-		w.add(`f.path >= '/' and f.path < '0'`)
-		return
+		term, args = `f.path >= '/' and f.path < '0'`, nil
 	}
-	below, beyond := name+"/", name+"0"
-	w.add(`(f.path = ? or f.path >= ? and f.path < ? or f.old_path = ? or f.old_path >= ? and f.old_path < ?)`,
-		slices.Repeat([]any{name, below, beyond}, 2)...)
+	if changes {
+		changed, more := changedPath(name)
+		term, args = `(`+term+` or `+changed+`)`, append(args, more...)
+	}
+	w.add(term, args...)
 }

@@ -39,6 +39,9 @@ func (s *Store) Get(ctx context.Context, id string) (*history.Operation, error) 
 	err := s.read(ctx, op, func(q *sql.Tx) error {
 		var err error
 		found, _, err = queryOperations(ctx, q, `where e.event_id = ? and `+alive, append([]any{id}, args...))
+		if err == nil {
+			_, err = readChanges(ctx, q, found)
+		}
 		return errors.Join(err, s.countOutputs(ctx, q, found))
 	})
 	if err != nil {
@@ -111,6 +114,11 @@ func weigh(op *history.Operation) int {
 	}
 	if op.File != nil {
 		n += len(op.File.Diff)
+	}
+	if op.Changes != nil {
+		for change := range op.Changes.All() {
+			n += 64 + len(change.Path)
+		}
 	}
 	return n
 }

@@ -21,6 +21,7 @@ type row struct {
 	command []any // nil: not a command
 	file    []any // nil: not about a file
 	end     *ending
+	changes string // of files by a command that has ended elsewhere; empty: not known
 	size    int
 }
 
@@ -90,6 +91,11 @@ func (w *writer) add(r *row) (seq int64, err error) {
 		return seq, err
 	}
 	delete(w.running, r.id)
+	if r.changes != "" {
+		if err := w.saveChanges(r.id, r.changes); err != nil {
+			return seq, err
+		}
+	}
 	return seq, w.change(r.id+":completed:"+r.end.status, r.id, history.Completed, r.end.completed)
 }
 
@@ -127,8 +133,17 @@ func newRow(op *history.Operation) (*row, error) {
 		}
 		r.end = newEnding(end)
 		r.end.close(op.StartedAt)
+		return r, r.take(op.Changes)
 	}
 	return r, nil
+}
+
+func (r *row) take(changes *history.Changes) (err error) {
+	if changes != nil && r.command != nil {
+		r.changes, err = encodeChanges(changes)
+		r.size += len(r.changes)
+	}
+	return err
 }
 
 func commandRow(op *history.Operation) []any {

@@ -22,6 +22,7 @@ func (s *Store) search(ctx context.Context, filter *history.Filter, limit int) (
 	find := newNeedle(filter.Text)
 	step := paging{*filter}
 	found := &history.Page{Operations: []*history.Operation{}}
+	size := 0
 	for {
 		page, err := s.page(ctx, &step.Filter, searchStep, nothing)
 		if err != nil {
@@ -32,12 +33,14 @@ func (s *Store) search(ctx context.Context, filter *history.Filter, limit int) (
 			return nil, err
 		}
 		for _, op := range page.Operations {
-			if hits[op.ID] {
-				found.Operations = append(found.Operations, op)
+			if !hits[op.ID] {
+				continue
 			}
-		}
-		if len(found.Operations) > limit {
-			found.Operations, found.More = found.Operations[:limit], true
+			if size += weigh(op); len(found.Operations) == limit || size > maxAnswer && len(found.Operations) > 0 {
+				found.More = true
+				break
+			}
+			found.Operations = append(found.Operations, op)
 		}
 		if found.More || !page.More || !step.advance(page.Operations) {
 			return found, s.read(ctx, "list operations", func(q *sql.Tx) error { return s.countOutputs(ctx, q, found.Operations) })
@@ -222,7 +225,19 @@ func (n *needle) in(s string) bool {
 func (n *needle) inOperation(op *history.Operation) bool {
 	return op.Command != nil && (n.in(op.Command.Line) || n.in(op.Command.Dir)) ||
 		op.File != nil && (n.in(op.File.Path) || n.in(op.File.OldPath) || n.in(op.File.Diff)) ||
-		n.inJSON(op.Request) || n.inJSON(op.Result)
+		n.inJSON(op.Request) || n.inJSON(op.Result) || n.inChanges(op.Changes)
+}
+
+func (n *needle) inChanges(c *history.Changes) bool {
+	if c == nil {
+		return false
+	}
+	for change := range c.All() {
+		if n.in(change.Path) {
+			return true
+		}
+	}
+	return false
 }
 
 // inJSON looks into the values of a document. Its keys are ours, so nobody

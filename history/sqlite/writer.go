@@ -191,7 +191,9 @@ func (w *writer) collect(first *job) {
 // as a whole, each record is tried by itself: one that fails harms no other.
 func (w *writer) work() {
 	opened, err := w.attempt(w.batch)
-	if err != nil && opened && len(w.batch) > 1 && !busy(err) {
+	// One whose operation somebody else has deleted is tried again, too, as the
+	// writer has forgotten by then that there was such an operation.
+	if err != nil && opened && (len(w.batch) > 1 && !busy(err) || orphan(err)) {
 		w.workAlone()
 	} else {
 		w.answer(w.batch, err)

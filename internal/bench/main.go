@@ -126,6 +126,7 @@ var all = []measurement{
 	{"true", (*bench).recordedTrue},
 	{"true-args", (*bench).recordedArgs},
 	{"output-10k", (*bench).recordedOutput},
+	{"file-changes", (*bench).fileChanges},
 	{"exec", (*bench).againstExec},
 	{"lines-100k", (*bench).lines100k},
 	{"lines-5m", (*bench).lines5m},

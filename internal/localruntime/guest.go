@@ -29,7 +29,8 @@ func bootOf(r *record, env map[string]string) *wire.Boot {
 		BestEffort: r.Spec.History == HistoryBestEffort,
 		History:    config,
 
-		Concurrency: r.Spec.Concurrency,
+		Concurrency:   r.Spec.Concurrency,
+		NoFileChanges: r.Spec.NoFileChanges,
 	}
 	if r.Spec.Network == NetworkProxy {
 		b.Egress, b.EgressPort = wire.GuestEgress, wire.EgressPort

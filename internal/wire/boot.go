@@ -25,6 +25,8 @@ type Boot struct {
 	HistoryOff bool `json:"history_off,omitempty"`
 	// BestEffort runs what cannot be recorded; else it is refused.
 	BestEffort bool `json:"best_effort,omitempty"`
+	// NoFileChanges does not look for what commands do to files.
+	NoFileChanges bool `json:"no_file_changes,omitempty"`
 	// History says what is kept; nil: the defaults, or what the history says.
 	History *history.Config `json:"history,omitempty"`
 	// Concurrency bounds what works at once; nil: the defaults.

@@ -14,6 +14,7 @@ const (
 	// ExtConcurrency bounds what works at once, as the JSON of a
 	// sandbox.Concurrency.
 	ExtConcurrency = "glassbox.concurrency"
+	ExtFileChanges = "glassbox.file_changes" // off: what commands do to files is not looked for
 
 	ExtHere     = "glassbox.here"     // "true": no isolation
 	ExtWarnings = "glassbox.warnings" // of an answer, a JSON list: what was asked and is not held

@@ -118,7 +118,7 @@ func (s *Session) extend(ctx context.Context, p *place, t *tail, opts *sandbox.W
 }
 
 // tempName is a name that no other has.
-func tempName() string { return ".glassbox-" + rand.Text() }
+func tempName() string { return sandbox.TempPrefix + rand.Text() }
 
 // open opens what stands at a place if it is a regular file. A link is not
 // followed.

@@ -121,6 +121,9 @@ func extensions(spec *sandbox.Spec) map[string]string {
 	if spec.Image == "here" {
 		ext[wire.ExtHere] = "true"
 	}
+	if spec.NoFileChanges {
+		ext[wire.ExtFileChanges] = "off"
+	}
 	return ext
 }
 

@@ -163,6 +163,13 @@ func (req *createRequest) spec() (*sandbox.Spec, error) {
 		Name: req.Extensions[wire.ExtName], Workdir: req.Extensions[wire.ExtWorkdir], Network: req.Extensions[wire.ExtNetwork],
 		History: req.Extensions[wire.ExtHistory],
 	}
+	switch choice := req.Extensions[wire.ExtFileChanges]; choice {
+	case "", "on":
+	case "off":
+		spec.NoFileChanges = true
+	default:
+		return nil, sandbox.Invalid(wire.ExtFileChanges, "must be on or off")
+	}
 	if text := req.Extensions[wire.ExtHistoryConfig]; text != "" {
 		spec.HistoryConfig = json.RawMessage(text)
 	}
