@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -86,9 +87,35 @@ func (m *moments) due(last bool) []history.TerminalEvent {
 	if len(m.list) == 0 || !last && len(m.list) < maxMoments && time.Since(m.written) < momentEvery {
 		return nil
 	}
-	list := m.list
-	m.list, m.bytes, m.written = nil, 0, time.Now()
+	n := len(m.list)
+	if !last && n < maxMoments {
+		n = m.lines()
+	}
+	list := slices.Clone(m.list[:n])
+	m.list, m.written = slices.Delete(m.list, 0, n), time.Now()
+	m.bytes = 0
+	for _, e := range m.list {
+		m.bytes += len(e.Typed)
+	}
 	return list
+}
+
+// lineEnds are the keys after which a line that was typed is whole.
+const lineEnds = "\r\n\x03\x04"
+
+// lines counts the moments up to a line that is still being typed: only as a
+// whole can a secret in it be known.
+func (m *moments) lines() int {
+	open := len(m.list)
+	for i, e := range slices.Backward(m.list) {
+		if strings.ContainsAny(e.Typed, lineEnds) {
+			break
+		}
+		if e.Typed != "" {
+			open = i
+		}
+	}
+	return open
 }
 
 // writeMoments writes down how a terminal has moved. What is lost of it costs
@@ -110,8 +137,7 @@ func (s *Session) writeMoments(ctx context.Context, r *run, last bool) {
 	}
 }
 
-// maskTyped masks secrets that were typed at once, as by pasting them. What a
-// person types is a key at a time, and masked where the terminal shows it.
+// maskTyped masks secrets in what was typed, as one text.
 func maskTyped(m *redact.Masker, events []history.TerminalEvent) {
 	var typed strings.Builder
 	for _, e := range events {

@@ -87,3 +87,35 @@ func write(t *testing.T, p sandbox.Process, text string) {
 		t.Fatal(err)
 	}
 }
+
+// A secret that is typed key by key is masked as one.
+func TestTypedSecretIsMasked(t *testing.T) {
+	s, store := newSession(t, &record.Options{Spool: t.TempDir()})
+	p, err := s.Start(t.Context(), &sandbox.Command{
+		Line: "read line; sleep 0.2; echo end", Terminal: &sandbox.TerminalSize{Columns: 200, Rows: 20}, StdinPipe: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = "export T=ghp_" + "0123456789abcdefghijABCDEFGHIJ012345" + " x\n"
+	for i := range line { // with what is shown in between
+		write(t, p, line[i:i+1])
+		if _, err := p.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for err == nil {
+		_, err = p.Next(t.Context())
+	}
+	events, err := store.Terminal(t.Context(), p.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed := ""
+	for _, e := range events {
+		typed += e.Typed
+	}
+	if strings.Contains(typed, "ghp_") || !strings.HasPrefix(typed, "export T=****") || !strings.HasSuffix(typed, "* x\n") {
+		t.Errorf("got %q typed, want the token masked", typed)
+	}
+}

@@ -95,13 +95,20 @@ func (c *copying) toStdout(ctx context.Context, from spot, dir bool) error {
 	return err
 }
 
-// fetchFile writes beside the target, which it then replaces.
+// fetchFile writes beside the target, which it then replaces. A device or a pipe
+// is written to, and a link leads to what is meant, as with cp.
 func (c *copying) fetchFile(ctx context.Context, name, target string) error {
 	content, err := c.box.Read(ctx, name, nil)
 	if err != nil {
 		return err
 	}
 	defer content.Close()
+	if there, err := os.Stat(target); err == nil && !there.Mode().IsRegular() {
+		return c.pour(content, target)
+	}
+	if real, err := filepath.EvalSymlinks(target); err == nil {
+		target = real
+	}
 	mode, modified := fs.FileMode(0o644), time.Time{}
 	if d, ok := content.(sandbox.Described); ok && d.Info() != nil {
 		mode, modified = ownMode(d.Info().Mode), d.Info().Modified
@@ -127,6 +134,19 @@ func (c *copying) fetchFile(ctx context.Context, name, target string) error {
 	}
 	c.done.Files = 1
 	return nil
+}
+
+// pour writes into what is there.
+func (c *copying) pour(content io.Reader, target string) error {
+	f, err := os.OpenFile(target, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	c.done.Bytes, err = io.Copy(f, &counted{content, &c.moved})
+	if err = errors.Join(err, f.Close()); err == nil {
+		c.done.Files = 1
+	}
+	return err
 }
 
 // ownMode is the mode on this machine of what a sandbox made: others must not

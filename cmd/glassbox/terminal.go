@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -28,7 +29,8 @@ records what it shows. It goes on when you leave it, or lose the connection:
 --attach brings you back to it, shows the last of what it showed, and goes on.
 Many may be attached to a terminal; one types at a time.
 
-At the beginning of a line:  ~.  leaves   ~t  takes the keyboard   ~~  is a ~`,
+At the beginning of a line:  ~.  leaves   ~t  takes the keyboard   ~~  is a ~
+Who only watches leaves by Ctrl-C, too.`,
 		Example: `  glassbox terminal research
   glassbox terminal research -- top
   glassbox terminal research --attach 01a2297b-622b-71b0-9a0c-eff735886781
@@ -37,10 +39,12 @@ At the beginning of a line:  ~.  leaves   ~t  takes the keyboard   ~~  is a ~`,
 		Annotations: map[string]string{passesCode: "yes", ownOutput: "what the terminal shows is passed on as it is"},
 		Args:        cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if attach != "" && (len(args) > 1 || c.line != "") {
+			switch again := cmd.Flags().Changed("attach"); {
+			case again && attach == "":
+				return usage("--attach needs the id of a terminal's operation; history show --type terminal.session tells it")
+			case again && (len(args) > 1 || c.line != ""):
 				return usage("--attach goes on with what runs, so it takes no program")
-			}
-			if watch && attach == "" {
+			case watch && !again:
 				return usage("--watch needs --attach")
 			}
 			ctx := a.asActor(cmd.Context())
@@ -148,8 +152,8 @@ func (s *seat) sit(ctx context.Context, p sandbox.Process) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var behind sync.WaitGroup
+	go s.listen(t) // a read of a terminal cannot be ended
 	if !s.watch {
-		go s.listen(t) // a read of a terminal cannot be ended
 		behind.Go(func() { s.follow(watching, t) })
 	}
 	go func() {
@@ -165,6 +169,8 @@ func (s *seat) sit(ctx context.Context, p sandbox.Process) error {
 	behind.Wait()
 	restore()
 	switch {
+	case left && s.watch:
+		return nil
 	case left && s.stays:
 		s.app.say("the terminal goes on; come back with glassbox terminal %s --attach %s", s.box.ID(), p.ID())
 		return nil
@@ -182,10 +188,11 @@ func (s *seat) sit(ctx context.Context, p sandbox.Process) error {
 	return s.app.endOf(s.box, res)
 }
 
-// raw hands every key to the terminal of the sandbox.
+// raw hands every key to us: to a shell of this machine would go what is typed
+// for the sandbox, and what this terminal answers to a program there.
 func (s *seat) raw() (restore func(), err error) {
 	f, ok := s.app.in.(*os.File)
-	if !ok || s.watch || !term.IsTerminal(int(f.Fd())) {
+	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return func() {}, nil
 	}
 	before, err := term.MakeRaw(int(f.Fd()))
@@ -236,15 +243,19 @@ func (s *seat) listen(t sandbox.Terminal) {
 	for {
 		n, err := s.app.in.Read(buf)
 		text, asked := keys.read(buf[:n])
-		if len(text) > 0 {
+		if len(text) > 0 && !s.watch {
 			s.send(t, text)
 		}
 		switch {
+		case s.watch && asked != '.' && !bytes.Contains(text, []byte(ctrlC)):
+			if err != nil {
+				return
+			}
 		case asked == 't':
 			if err := t.Take(context.Background()); err != nil {
 				s.say("the keyboard cannot be taken: " + err.Error())
 			}
-		case asked == '.', err != nil && s.stays:
+		case asked == '.', s.watch, err != nil && s.stays:
 			close(s.left)
 			return
 		case err != nil:
@@ -253,6 +264,9 @@ func (s *seat) listen(t sandbox.Terminal) {
 		}
 	}
 }
+
+// ctrlC leaves a terminal at which nothing is typed.
+const ctrlC = "\x03"
 
 func (s *seat) send(t sandbox.Terminal, text []byte) {
 	_, err := t.Stdin().Write(text)

@@ -19,6 +19,7 @@ type cleaner struct {
 	busy    sync.Mutex // held by the one clean-up of this store
 
 	begun  atomic.Int64 // operations since the last clean-up
+	bytes  atomic.Int64 // written since then, about
 	last   atomic.Int64 // when one was last begun or done, in microseconds
 	looked atomic.Int64 // when one last looked at every operation
 }
@@ -55,11 +56,19 @@ func (s *Store) cleanUp() {
 	}
 }
 
-// counted tells the cleaner of operations that were begun.
-func (s *Store) counted(n int64) {
-	if n > 0 && s.cleaner.begun.Add(n) >= s.settings().CleanupIntervalOperations {
-		s.cleaner.begun.Store(0)
-		s.cleaner.wake()
+// fullPart is the part of the size limit after which the cleaner looks, however
+// few operations wrote so much.
+const fullPart = 8
+
+// counted tells the cleaner of operations that were begun, and of bytes that
+// were written.
+func (s *Store) counted(n, bytes int64) {
+	c, limit := &s.cleaner, s.maxBytes()
+	many := n > 0 && c.begun.Add(n) >= s.settings().CleanupIntervalOperations
+	if much := limit > 0 && c.bytes.Add(bytes) >= limit/fullPart; many || much {
+		c.begun.Store(0)
+		c.bytes.Store(0)
+		c.wake()
 	}
 }
 

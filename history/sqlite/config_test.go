@@ -469,3 +469,21 @@ func fileSize(t *testing.T, path string) int64 {
 	must(t, err)
 	return info.Size()
 }
+
+// A few large operations must not wait for the hundredth.
+func TestCleansUpByBytes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.sqlite3")
+	c := newClock()
+	const limit = 4 << 20
+	s := open(t, path, &sqlite.Options{MaxDatabaseBytes: limit, Now: func() time.Time { return c.now }})
+	for i := range 60 {
+		c.record(t, s, 512<<10)
+		eventually(t, "the file stays under twice the limit", func() bool {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return i < 8 || info.Size() < 2*limit
+		})
+	}
+}

@@ -299,7 +299,11 @@ func (w *writer) transact(jobs []*job) error {
 		return err
 	}
 	w.s.opts.phase("committed")
-	w.s.counted(w.begun)
+	size := 0
+	for _, j := range jobs {
+		size += j.size
+	}
+	w.s.counted(w.begun, int64(size))
 	return w.look(lookEvery)
 }
 

@@ -67,12 +67,14 @@ func (s *Server) taking(handle func(http.ResponseWriter, *http.Request) error) f
 	return func(w http.ResponseWriter, r *http.Request) error {
 		control := http.NewResponseController(w)
 		_ = control.EnableFullDuplex() // HTTP/2 needs no asking
+		body := r.Body
+		r.Body = &sending{body, control, s.opts.Idle}
 		if err := handle(w, r); err != nil {
 			s.opts.Logger.DebugContext(r.Context(), "request refused", "path", r.URL.Path, "error", err)
 			writeFault(w, err)
 		}
 		if control.Flush() == nil && control.SetReadDeadline(time.Now().Add(letPass)) == nil {
-			drain(r.Body)
+			drain(body)
 		}
 		return nil
 	}

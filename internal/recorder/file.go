@@ -34,7 +34,7 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.WriteHeader(http.StatusOK)
-	if _, err := io.Copy(w, f); err != nil {
+	if _, err := io.Copy(newTakingAnswer(w, s.opts.Idle), f); err != nil {
 		panic(http.ErrAbortHandler) // a clean end would look like the whole file
 	}
 	return nil

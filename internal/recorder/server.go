@@ -38,7 +38,10 @@ type Options struct {
 	// Abandoned is how long a command goes on after its client was lost;
 	// 0: five minutes.
 	Abandoned time.Duration
-	Logger    *slog.Logger // nil: silent
+	// Idle is how long a client that sends or takes the content of files may
+	// do nothing; 0: five minutes.
+	Idle   time.Duration
+	Logger *slog.Logger // nil: silent
 }
 
 // Server answers the recorder's wire.
@@ -55,6 +58,9 @@ func New(session Session, store history.Store, opts *Options) *Server {
 	s := &Server{session: session, store: store, opts: *opts, started: time.Now(), mux: http.NewServeMux()}
 	if s.opts.Abandoned == 0 {
 		s.opts.Abandoned = 5 * time.Minute
+	}
+	if s.opts.Idle == 0 {
+		s.opts.Idle = idleClient
 	}
 	if s.opts.Logger == nil {
 		s.opts.Logger = slog.New(slog.DiscardHandler)

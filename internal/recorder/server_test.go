@@ -384,3 +384,29 @@ func TestDial(t *testing.T) {
 		t.Errorf("got %v, want the end of the context", err)
 	}
 }
+
+// A client that stops sending in the middle of a file gives its place away.
+func TestIdleClient(t *testing.T) {
+	s := newServer(t, recorder.Options{Idle: 100 * time.Millisecond})
+	body, more := io.Pipe()
+	defer more.Close()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+wire.PathFile+"?path=slow", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(wire.HeaderToken, token)
+	go func() { _, _ = more.Write([]byte("half")) }()
+	began := time.Now()
+	if resp, err := s.Client().Do(req); err == nil {
+		resp.Body.Close()
+		if resp.StatusCode/100 == 2 {
+			t.Errorf("half a file was taken: %s", resp.Status)
+		}
+	}
+	if _, err := s.session(t).Write(t.Context(), "slow", strings.NewReader("x"), nil); err != nil {
+		t.Errorf("the next client: %v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+}

@@ -130,7 +130,7 @@ func (s *Server) downloadTree(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
 	w.WriteHeader(http.StatusOK)
-	n, err := io.Copy(w, ahead)
+	n, err := io.Copy(newTakingAnswer(w, s.opts.Idle), ahead)
 	if err == nil {
 		_, err = w.Write(wire.TreeEnd(n))
 	}

@@ -159,7 +159,7 @@ func (m *Masker) Stream() *Stream {
 	if m.known != nil {
 		s.stages = append(s.stages, &knownStage{known: m.known})
 	}
-	s.stages = append(s.stages, &detectStage{table: m.table, prev: '\n'})
+	s.stages = append(s.stages, &detectStage{table: m.table})
 	if len(m.patterns) > 0 {
 		s.stages = append(s.stages, &patternStage{patterns: m.patterns})
 	}

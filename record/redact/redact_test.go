@@ -255,3 +255,28 @@ func BenchmarkStream(b *testing.B) {
 		})
 	}
 }
+
+// A letter that ends an escape is no part of the word behind it, however the
+// pieces are cut.
+func TestBehindEscapes(t *testing.T) {
+	m, err := redact.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := "sk-proj-" + strings.Repeat("a1B2", 10)
+	for _, before := range []string{"\x1b[31m", "\x1b[01;31m\x1b[K", `"x\n`, `"\t`, "q=a%3D", "key%3a"} {
+		text := before + secret + " end"
+		for cut := range len(text) {
+			stream := m.Stream()
+			out, _ := stream.Write(nil, []byte(text[:cut]))
+			out, _ = stream.Write(out, []byte(text[cut:]))
+			out, _ = stream.Flush(out)
+			if want := before + strings.Repeat("*", len(secret)) + " end"; string(out) != want {
+				t.Fatalf("cut at %d: got %q, want %q", cut, out, want)
+			}
+		}
+	}
+	if out, n := m.Text("task-" + strings.Repeat("a1B2", 10)); n != 0 {
+		t.Errorf("in a word: got %q", out)
+	}
+}

@@ -3,13 +3,15 @@ package redact
 import (
 	"bytes"
 	"regexp"
+	"slices"
+	"strings"
 )
 
 // detectStage masks what the detectors find.
 type detectStage struct {
 	table *table
 	held  []byte
-	prev  byte // the byte before held, as it came out
+	prev  []byte // the last bytes before held, as they came out
 	run   *set // what is being masked
 	body  int  // bytes that may still belong to the body of a key; 0: none
 	after byte // in a body: the byte before, as it was written
@@ -63,7 +65,8 @@ func (d *detectStage) write(dst, p []byte, last bool) (out []byte, masked int) {
 		}
 	}
 	if i > 0 {
-		d.prev = b[i-1]
+		d.prev = append(d.prev, b[max(i-maxEscape, 0):i]...)
+		d.prev = append(d.prev[:0], d.prev[max(len(d.prev)-maxEscape, 0):]...)
 	}
 	dst = append(dst, b[:i]...)
 	d.held = append(d.held[:0], b[i:]...)
@@ -71,10 +74,7 @@ func (d *detectStage) write(dst, p []byte, last bool) (out []byte, masked int) {
 }
 
 func (d *detectStage) try(b []byte, at int, last bool) finding {
-	prev := d.prev
-	if at > 0 {
-		prev = b[at-1]
-	}
+	prev := d.before(b, at)
 	for _, r := range d.table.candidates(b[at:]) {
 		if f := r.try(b[at:], prev, last); f.verdict != miss {
 			return f
@@ -82,6 +82,34 @@ func (d *detectStage) try(b []byte, at int, last bool) finding {
 	}
 	return finding{}
 }
+
+// maxEscape is how far back an escape is looked for.
+const maxEscape = 16
+
+// before returns the byte before a place, or a space where that byte ends an
+// escape: a letter there is no part of the word behind it.
+func (d *detectStage) before(b []byte, at int) byte {
+	seen := b[max(at-maxEscape, 0):at]
+	if len(seen) < maxEscape {
+		seen = append(slices.Clone(d.prev), seen...)
+	}
+	n := len(seen)
+	switch {
+	case n == 0:
+		return '\n'
+	case !alnum.has(seen[n-1]):
+	case n >= 2 && seen[n-2] == '\\' && strings.IndexByte("nrtbfv", seen[n-1]) >= 0, // of a string
+		n >= 3 && seen[n-3] == '%' && isHex(seen[n-2]) && isHex(seen[n-1]), // of a URL
+		colour.Match(seen):
+		return ' '
+	}
+	return seen[n-1]
+}
+
+// colour is the end of a control sequence of a terminal.
+var colour = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]$`)
+
+func isHex(b byte) bool { return b >= '0' && b <= '9' || b >= 'a' && b <= 'f' || b >= 'A' && b <= 'F' }
 
 // goOn masks the rest of a secret whose beginning has been masked.
 func (d *detectStage) goOn(b []byte, i int) int {

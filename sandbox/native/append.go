@@ -110,7 +110,7 @@ func (s *Session) extend(ctx context.Context, p *place, t *tail, opts *sandbox.W
 	result.OldSize = old.size
 	if hashed && info.Size() == old.size+n { // else another has added to it meanwhile
 		result.SHA256, result.Previous = hex.EncodeToString(sum.Sum(nil)), old.hash
-		tell(result, old, &now)
+		s.tell(result, old, &now)
 	} else {
 		result.DiffTruncated = true
 	}

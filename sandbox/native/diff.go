@@ -42,7 +42,7 @@ func (p *prefix) text() bool {
 }
 
 // tell puts into info what a write changed.
-func tell(info *sandbox.FileInfo, old *version, now *prefix) {
+func (s *Session) tell(info *sandbox.FileInfo, old *version, now *prefix) {
 	before := &old.prefix
 	if !before.text() || !now.text() {
 		return
@@ -51,7 +51,14 @@ func tell(info *sandbox.FileInfo, old *version, now *prefix) {
 		info.DiffTruncated = true
 		return
 	}
-	info.Diff, info.DiffTruncated = unified(info.Path, old.exists, string(before.kept), string(now.kept))
+	// A secret is known by what stands around it, which a diff leaves out.
+	texts := [2]string{string(before.kept), string(now.kept)}
+	for i := range texts {
+		if s.opts.Mask != nil {
+			texts[i] = s.opts.Mask(texts[i])
+		}
+	}
+	info.Diff, info.DiffTruncated = unified(info.Path, old.exists, texts[0], texts[1])
 }
 
 // unified makes the diff of two texts. The library bounds its search, so that

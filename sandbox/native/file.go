@@ -221,7 +221,7 @@ func (s *Session) replace(p *place, content io.Reader, old *version, opts *sandb
 	result := s.describe(p.path, info)
 	result.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	result.Previous, result.OldSize = old.hash, old.size
-	tell(result, old, &now)
+	s.tell(result, old, &now)
 	return result, nil
 }
 

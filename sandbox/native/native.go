@@ -28,6 +28,9 @@ type Options struct {
 	Env map[string]string
 	// Protected are directories below which nothing is written or removed.
 	Protected []string
+	// Mask hides secrets in the texts of which diffs are made, by as many
+	// bytes; nil: nothing is hidden.
+	Mask func(text string) string
 	// Scripts is a private directory for commands too long for an argument
 	// list. Empty: the temporary directory.
 	Scripts string
