@@ -89,8 +89,21 @@ type status struct {
 	Finished *time.Time `json:"finished_at,omitempty"`
 }
 
-func (h *Handler) commandStatus(w http.ResponseWriter, r *http.Request) error {
-	opID := r.PathValue("id")
+// askCommand serves /command/status/{id} and /command/{id}/logs, which a mux
+// cannot tell apart.
+func (h *Handler) askCommand(w http.ResponseWriter, r *http.Request) error {
+	first, second := r.PathValue("first"), r.PathValue("second")
+	switch {
+	case first == "status":
+		return h.commandStatus(w, r, second)
+	case second == "logs":
+		return h.commandLogs(w, r, first)
+	}
+	http.NotFound(w, r)
+	return nil
+}
+
+func (h *Handler) commandStatus(w http.ResponseWriter, r *http.Request, opID string) error {
 	p, res, err := h.look(r.Context(), opID)
 	if err != nil {
 		return err
@@ -181,8 +194,8 @@ const headerCursor = "EXECD-COMMANDS-TAIL-CURSOR"
 
 // commandLogs answers with a command's output from a byte on, and with where
 // it ends now.
-func (h *Handler) commandLogs(w http.ResponseWriter, r *http.Request) error {
-	opID, from := r.PathValue("id"), int64(0)
+func (h *Handler) commandLogs(w http.ResponseWriter, r *http.Request, opID string) error {
+	from := int64(0)
 	if text := r.URL.Query().Get("cursor"); text != "" {
 		var err error
 		if from, err = strconv.ParseInt(text, 10, 64); err != nil || from < 0 {
