@@ -10,7 +10,6 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -184,7 +183,7 @@ func verdict(res *sandbox.Result) (code int, text string) {
 
 func signalText(name string) string {
 	if sig := unix.SignalNum("SIG" + name); sig != 0 {
-		return syscall.Signal(sig).String()
+		return sig.String()
 	}
 	return name
 }

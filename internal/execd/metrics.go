@@ -1,6 +1,7 @@
 package execd
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -37,7 +38,7 @@ type meter struct {
 // readings closer together than that are one.
 const meterPause = 100 * time.Millisecond
 
-func (m *meter) read() (*metrics, error) {
+func (m *meter) read(ctx context.Context) (*metrics, error) {
 	total, used, err := memory()
 	if err != nil {
 		return nil, err
@@ -46,7 +47,11 @@ func (m *meter) read() (*metrics, error) {
 	defer m.mu.Unlock()
 	if m.at.IsZero() {
 		m.at, m.busy = time.Now(), cpuSeconds()
-		time.Sleep(meterPause)
+		select {
+		case <-time.After(meterPause):
+		case <-ctx.Done():
+			return nil, sandbox.FromContext(ctx, "read metrics")
+		}
 	}
 	if past := time.Since(m.at); past >= meterPause {
 		busy := cpuSeconds()
@@ -115,8 +120,8 @@ func cpuSeconds() (sum float64) {
 	return sum
 }
 
-func (h *Handler) readMetrics(w http.ResponseWriter, _ *http.Request) error {
-	m, err := h.meter.read()
+func (h *Handler) readMetrics(w http.ResponseWriter, r *http.Request) error {
+	m, err := h.meter.read(r.Context())
 	if err != nil {
 		return err
 	}
@@ -134,7 +139,7 @@ func (h *Handler) watchMetrics(w http.ResponseWriter, r *http.Request) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
-		m, err := h.meter.read()
+		m, err := h.meter.read(r.Context())
 		if err != nil {
 			return err
 		}
