@@ -222,6 +222,7 @@ func environment(boot *wire.Boot) map[string]string {
 	env := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb", "USER": "root",
+		execd.EnvVariable: execdEnvFile,
 	}
 	maps.Copy(env, boot.Env)
 	return env

@@ -12,13 +12,13 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// envVariable names the file of variables that every later command gets; what
-// runs adds lines to it.
-const envVariable = "EXECD_ENVS"
+// EnvVariable names the file of variables to the commands, which add lines to
+// it for those after them. It belongs into the session's own environment.
+const EnvVariable = "EXECD_ENVS"
 
 const maxEnvFile = 1 << 20
 
-// environment is what the file of variables holds, and where it is. A line
+// environment is what the file of variables holds. A line
 // that is no variable is passed over.
 func (h *Handler) environment() (map[string]string, error) {
 	env := map[string]string{}
@@ -39,7 +39,6 @@ func (h *Handler) environment() (map[string]string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &sandbox.Error{Op: "read " + h.opts.EnvFile, Code: sandbox.CodeInternal, Err: err}
 	}
-	env[envVariable] = h.opts.EnvFile
 	return env, nil
 }
 

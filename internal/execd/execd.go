@@ -40,8 +40,8 @@ type Options struct {
 	// Dir is a private directory for what shells keep between their runs and
 	// for the output of background commands; empty: the temporary directory.
 	Dir string
-	// EnvFile holds variables, a KEY=VALUE a line, that every command gets; the
-	// variable EXECD_ENVS names it. Empty: there is none.
+	// EnvFile holds variables, a KEY=VALUE a line, that every command gets.
+	// Empty: there is none.
 	EnvFile string
 	// Abandoned is how long a foreground command goes on after its client was
 	// lost; 0: five minutes.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,14 +34,14 @@ type setup struct {
 func newServer(t *testing.T) *setup {
 	t.Helper()
 	s := &setup{dir: t.TempDir()}
-	inner, err := native.New(&native.Options{Workdir: s.dir})
+	s.env = filepath.Join(t.TempDir(), "env")
+	inner, err := native.New(&native.Options{Workdir: s.dir, Env: map[string]string{"PATH": os.Getenv("PATH"), execd.EnvVariable: s.env}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.store, err = sqlite.Open(filepath.Join(t.TempDir(), "history.sqlite3"), nil); err != nil {
 		t.Fatal(err)
 	}
-	s.env = filepath.Join(t.TempDir(), "env")
 	session := record.New(inner, s.store, nil)
 	s.Server = httptest.NewServer(execd.New(session, s.store, &execd.Options{Token: token, Home: s.dir, Dir: t.TempDir(), EnvFile: s.env}))
 	t.Cleanup(func() {

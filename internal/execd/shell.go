@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/id"
@@ -58,12 +59,12 @@ func errNoShell(name string) error {
 // the run starts do not see. It restores what the last run left and keeps what
 // this one leaves, whatever way it ends.
 const startup = `unset BASH_ENV
-__glassbox_operation=$GLASSBOX_OPERATION
+__glassbox_operation=$GLASSBOX_OPERATION __glassbox_dir=$PWD
 if [ -r "$GLASSBOX_SHELL/state" ]; then . "$GLASSBOX_SHELL/state" 2>/dev/null; fi
 export GLASSBOX_OPERATION=$__glassbox_operation
-eval "__glassbox_keep() { { export -p; declare -f; printf 'cd -- %q\n' \"\$PWD\"; } >|'$GLASSBOX_SHELL/new' && command mv -f -- '$GLASSBOX_SHELL/new' '$GLASSBOX_SHELL/state'; } 2>/dev/null"
-unset GLASSBOX_SHELL __glassbox_operation
-if [ -n "${GLASSBOX_SHELL_CWD+set}" ]; then cd -- "$GLASSBOX_SHELL_CWD" || exit 1; unset GLASSBOX_SHELL_CWD; fi
+PWD=$__glassbox_dir
+eval "__glassbox_keep() { { { export -p; declare -f; } >|'$GLASSBOX_SHELL/new' && command mv -f -- '$GLASSBOX_SHELL/new' '$GLASSBOX_SHELL/state' && printf %s \"\$PWD\" >|'$GLASSBOX_SHELL/cwd'; } 2>/dev/null; }"
+unset GLASSBOX_SHELL __glassbox_operation __glassbox_dir
 trap __glassbox_keep EXIT
 `
 
@@ -125,9 +126,10 @@ func (h *Handler) runInShell(w http.ResponseWriter, r *http.Request) error {
 	case <-r.Context().Done():
 		return nil
 	}
-	sh.prepare(cmd)
-	if req.Dir != "" {
-		cmd.Env["GLASSBOX_SHELL_CWD"] = h.path(req.Dir)
+	cmd.Env["BASH_ENV"] = filepath.Join(sh.dir, "startup")
+	cmd.Env["GLASSBOX_SHELL"] = sh.dir
+	if cmd.Dir = sh.where(); req.Dir != "" {
+		cmd.Dir = sandbox.Resolve(cmd.Dir, h.path(req.Dir))
 	}
 	p, err := h.session.Start(r.Context(), cmd)
 	if err != nil {
@@ -138,11 +140,16 @@ func (h *Handler) runInShell(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// prepare lets a command begin where the shell is.
-func (sh *keptShell) prepare(cmd *sandbox.Command) {
-	cmd.Env["BASH_ENV"] = filepath.Join(sh.dir, "startup")
-	cmd.Env["GLASSBOX_SHELL"] = sh.dir
-	if _, err := os.Stat(filepath.Join(sh.dir, "state")); err != nil {
-		cmd.Dir = sh.cwd
+// where is the directory that the last run ended in, as long as it is there.
+func (sh *keptShell) where() string {
+	f, err := os.OpenFile(filepath.Join(sh.dir, "cwd"), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return sh.cwd // nothing has run
 	}
+	defer f.Close()
+	dir, err := io.ReadAll(io.LimitReader(f, syscall.PathMax))
+	if info, staterr := os.Stat(string(dir)); err != nil || staterr != nil || !info.IsDir() {
+		return ""
+	}
+	return string(dir)
 }
