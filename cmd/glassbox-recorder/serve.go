@@ -18,6 +18,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/history/sqlite"
+	"github.com/glassboxhq/glassbox/internal/execd"
 	"github.com/glassboxhq/glassbox/internal/recorder"
 	"github.com/glassboxhq/glassbox/internal/version"
 	"github.com/glassboxhq/glassbox/internal/wire"
@@ -28,6 +29,10 @@ import (
 
 // stopTimeout is what running commands get when the recorder is told to end.
 const stopTimeout = 5 * time.Second
+
+// execdEnvFile is where OpenSandbox's own sandboxes keep variables for later
+// commands.
+const execdEnvFile = "/opt/opensandbox/.env"
 
 // serve runs a recorder until ctx ends.
 func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error) {
@@ -87,6 +92,9 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	}()
 	server := recorder.New(session, store, &recorder.Options{
 		Token: boot.Token, SandboxID: boot.SandboxID, Workdir: boot.Workdir, Logger: logger,
+		Execd: &execd.Options{
+			Token: boot.ExecdToken, Home: environment(boot)["HOME"], Dir: tmp, EnvFile: execdEnvFile, Logger: logger,
+		},
 	})
 	return serveDoors(ctx, boot, server, logger)
 }
@@ -215,6 +223,7 @@ func environment(boot *wire.Boot) map[string]string {
 	env := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb", "USER": "root",
+		execd.EnvVariable: execdEnvFile,
 	}
 	maps.Copy(env, boot.Env)
 	return env

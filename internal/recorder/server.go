@@ -12,9 +12,11 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/execd"
 	"github.com/glassboxhq/glassbox/internal/version"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -32,7 +34,10 @@ type Session interface {
 // Options set up a Server.
 type Options struct {
 	// Token is what every request but a ping carries. It must not be empty.
-	Token     string
+	Token string
+	// Execd sets up execd's wire, for every path that is not ours; nil: it is
+	// not spoken.
+	Execd     *execd.Options
 	SandboxID string
 	Workdir   string
 	// Abandoned is how long a command goes on after its client was lost;
@@ -51,6 +56,7 @@ type Server struct {
 	opts    Options
 	started time.Time
 	mux     *http.ServeMux
+	execd   http.Handler // nil: not spoken
 }
 
 // New returns a server of a session and of the history it is recorded in.
@@ -102,12 +108,19 @@ func New(session Session, store history.Store, opts *Options) *Server {
 	} {
 		s.mux.Handle(route, s.guarded(handle))
 	}
+	if whole, ok := session.(execd.Session); ok && s.opts.Execd != nil {
+		s.execd = execd.New(whole, store, s.opts.Execd)
+	}
 	return s
 }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(wire.HeaderRecorder, strconv.Itoa(wire.Protocol))
+	if s.execd != nil && r.URL.Path != wire.PathPing && !strings.HasPrefix(r.URL.Path, wire.Root+"/") {
+		s.execd.ServeHTTP(w, r)
+		return
+	}
 	s.mux.ServeHTTP(w, r)
 }
 

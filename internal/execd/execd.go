@@ -1,0 +1,216 @@
+// Package execd serves a recorded session on the wire of OpenSandbox's execd,
+// so that any OpenSandbox client works in a sandbox unchanged, and each of its
+// acts is an operation in the history:
+//
+//	handler := execd.New(session, store, &execd.Options{Token: token})
+//
+// What it speaks, and where it differs from execd and why, stands in
+// docs/compatibility.md.
+package execd
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// Session is what is served.
+type Session interface {
+	sandbox.Session
+	sandbox.Starter
+	sandbox.Attacher
+	sandbox.Files
+}
+
+// Options set up a Handler.
+type Options struct {
+	// Token is what every request carries in wire.HeaderExecdToken. Empty:
+	// nobody is let in.
+	Token string
+	// Home is what ~ stands for in a path; empty: /root.
+	Home string
+	// Dir is a private directory for what shells keep between their runs and
+	// for the output of background commands; empty: the temporary directory.
+	Dir string
+	// EnvFile holds variables, a KEY=VALUE a line, that every command gets.
+	// Empty: there is none.
+	EnvFile string
+	// Abandoned is how long a foreground command goes on after its client was
+	// lost; 0: five minutes.
+	Abandoned time.Duration
+	Logger    *slog.Logger // nil: silent
+}
+
+// Handler answers execd's wire.
+type Handler struct {
+	session Session
+	store   history.Reader // nil: the history is off
+	opts    Options
+	jobs    *jobs
+	shells  *shells
+	meter   meter
+	ports   http.Handler
+	mux     *http.ServeMux
+}
+
+// New returns a handler of a session. The history tells of commands that ended
+// long ago; it may be nil.
+func New(session Session, store history.Reader, opts *Options) *Handler {
+	h := &Handler{session: session, store: store, opts: *opts, jobs: newJobs(), shells: newShells(), ports: newPorts(), mux: http.NewServeMux()}
+	if h.opts.Home == "" {
+		h.opts.Home = "/root"
+	}
+	if h.opts.Abandoned == 0 {
+		h.opts.Abandoned = 5 * time.Minute
+	}
+	if h.opts.Logger == nil {
+		h.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	for route, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"POST /command":                 h.runCommand,
+		"DELETE /command":               h.interrupt,
+		"GET /command/{first}/{second}": h.askCommand,
+		"POST /session":                 h.openShell,
+		"POST /session/{id}/run":        h.runInShell,
+		"DELETE /session/{id}":          h.closeShell,
+		"GET /files/info":               h.fileInfo,
+		"GET /files/search":             h.searchFiles,
+		"GET /files/download":           h.downloadFile,
+		"POST /files/upload":            h.uploadFiles,
+		"POST /files/replace":           h.replaceText,
+		"POST /files/permissions":       h.setPermissions,
+		"POST /files/mv":                h.moveFiles,
+		"DELETE /files":                 h.removeFiles,
+		"GET /directories/list":         h.listDirectory,
+		"POST /directories":             h.makeDirectories,
+		"DELETE /directories":           h.removeDirectories,
+		"GET /metrics":                  h.readMetrics,
+		"GET /metrics/watch":            h.watchMetrics,
+		"/code":                         notSpoken("code contexts"),
+		"/code/":                        notSpoken("code contexts"),
+		"/pty":                          notSpoken("terminals over this wire"),
+		"/pty/":                         notSpoken("terminals over this wire"),
+		"/v1/isolated/":                 notSpoken("isolated sessions"),
+	} {
+		h.mux.Handle(route, h.telling(handle))
+	}
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token := r.Header.Get(wire.HeaderExecdToken)
+	if h.opts.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(h.opts.Token)) != 1 {
+		const text = "Unauthorized: invalid or missing header " + wire.HeaderExecdToken
+		answerStatus(w, http.StatusUnauthorized, map[string]string{"error": text, "code": "UNAUTHORIZED", "message": text})
+		return
+	}
+	// The mux would clean the path, which is the business of what listens there.
+	if rest, ok := strings.CutPrefix(r.URL.Path, proxyPrefix); ok {
+		h.proxy(w, r, rest)
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// telling puts the actor into the context, and tells errors.
+func (h *Handler) telling(handle func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, err := withClient(r)
+		if err == nil {
+			err = handle(w, r.WithContext(ctx))
+		}
+		if err != nil {
+			h.opts.Logger.DebugContext(r.Context(), "request refused", "path", r.URL.Path, "error", err)
+			tell(w, err)
+		}
+	})
+}
+
+// withClient tells who acts: the headers, or else the program that asks.
+func withClient(r *http.Request) (context.Context, error) {
+	actor, err := wire.ReadActor(r.Header)
+	if err != nil {
+		return nil, err
+	}
+	actor.Source = history.SourceExecd
+	if actor.ID == "" {
+		client, _, _ := strings.Cut(r.UserAgent(), " ")
+		named := history.Actor{ID: client}
+		if named.Validate() == nil { // else it is nobody's name
+			actor.ID = client
+		}
+	}
+	return history.WithActor(r.Context(), actor), nil
+}
+
+func notSpoken(what string) func(http.ResponseWriter, *http.Request) error {
+	return func(http.ResponseWriter, *http.Request) error {
+		return &sandbox.Error{Code: sandbox.CodeUnsupported, Message: what + " are not supported here"}
+	}
+}
+
+// fault is an error as execd's clients know it.
+type fault struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// codes are execd's own, where it has one; what is not here is RUNTIME_ERROR.
+var codes = map[sandbox.Code]string{
+	sandbox.CodeInvalid:           "INVALID_REQUEST_BODY",
+	sandbox.CodeFileNotFound:      "FILE_NOT_FOUND",
+	sandbox.CodeOperationNotFound: "COMMAND_NOT_FOUND",
+	sandbox.CodeUnsupported:       "NOT_SUPPORTED",
+	sandbox.CodeIsDirectory:       "INVALID_FILE",
+	sandbox.CodeNotDirectory:      "INVALID_FILE",
+	sandbox.CodeNotEmpty:          "INVALID_FILE",
+	sandbox.CodeFileExists:        "INVALID_FILE",
+	sandbox.CodePathNotAllowed:    "INVALID_FILE",
+	sandbox.CodePermission:        "INVALID_FILE",
+}
+
+func newFault(err error) *fault {
+	code := "RUNTIME_ERROR"
+	if theirs, ok := codes[sandbox.CodeOf(err)]; ok {
+		code = theirs
+	}
+	return &fault{code, err.Error()}
+}
+
+// tell answers with an error; our own code stands in a header.
+func tell(w http.ResponseWriter, err error) {
+	code := sandbox.CodeOf(err)
+	w.Header().Set(wire.HeaderCode, string(code))
+	answerStatus(w, wire.StatusOf(code), newFault(err))
+}
+
+func answer(w http.ResponseWriter, v any) error {
+	answerStatus(w, http.StatusOK, v)
+	return nil
+}
+
+func answerStatus(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // the client may have gone
+}
+
+// maxJSON bounds a body of JSON.
+const maxJSON = wire.MaxRequestBytes
+
+// decode reads a body of JSON, whatever its type is said to be.
+func decode(w http.ResponseWriter, r *http.Request, v any) error {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON)).Decode(v); err != nil {
+		return &sandbox.Error{Op: "read request", Code: sandbox.CodeInvalid, Field: "body", Err: err}
+	}
+	return nil
+}
