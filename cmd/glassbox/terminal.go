@@ -168,14 +168,10 @@ func (s *seat) sit(ctx context.Context, p sandbox.Process) error {
 	stop()
 	behind.Wait()
 	restore()
+	if left {
+		return s.leave(ctx, p)
+	}
 	switch {
-	case left && s.watch:
-		return nil
-	case left && s.stays:
-		s.app.say("the terminal goes on; come back with glassbox terminal %s --attach %s", s.box.ID(), p.ID())
-		return nil
-	case left:
-		return errors.Join(exitCode(interruptCode), p.Stop(ctx))
 	case ctx.Err() != nil:
 		return exitCode(interruptCode)
 	case err != nil:
@@ -186,6 +182,17 @@ func (s *seat) sit(ctx context.Context, p sandbox.Process) error {
 		return err
 	}
 	return s.app.endOf(s.box, res)
+}
+
+// leave says what becomes of a terminal that a person leaves.
+func (s *seat) leave(ctx context.Context, p sandbox.Process) error {
+	switch {
+	case !s.stays:
+		return errors.Join(exitCode(interruptCode), p.Stop(ctx))
+	case !s.watch:
+		s.app.say("the terminal goes on; come back with glassbox terminal %s --attach %s", s.box.ID(), p.ID())
+	}
+	return nil
 }
 
 // raw hands every key to us: to a shell of this machine would go what is typed

@@ -12,12 +12,12 @@ type detectStage struct {
 	table *table
 	held  []byte
 	prev  []byte // the last bytes before held, as they came out
-	run   *set // what is being masked
-	body  int  // bytes that may still belong to the body of a key; 0: none
-	after byte // in a body: the byte before, as it was written
-	cut   bool // the end is not that of the stream
-	fresh bool // nothing of the body has been masked yet
-	found int  // secrets masked by this write
+	run   *set   // what is being masked
+	body  int    // bytes that may still belong to the body of a key; 0: none
+	after byte   // in a body: the byte before, as it was written
+	cut   bool   // the end is not that of the stream
+	fresh bool   // nothing of the body has been masked yet
+	found int    // secrets masked by this write
 }
 
 // telling is how much of a secret is worth to be masked when its end is not
