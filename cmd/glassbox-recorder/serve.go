@@ -92,8 +92,10 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	}()
 	server := recorder.New(session, store, &recorder.Options{
 		Token: boot.Token, SandboxID: boot.SandboxID, Workdir: boot.Workdir, Logger: logger,
+		// What it keeps for a while counts as the sandbox's own: the history
+		// folder outlives that.
 		Execd: &execd.Options{
-			Token: boot.ExecdToken, Home: environment(boot)["HOME"], Dir: tmp, EnvFile: execdEnvFile, Logger: logger,
+			Token: boot.ExecdToken, Home: environment(boot)["HOME"], EnvFile: execdEnvFile, Logger: logger,
 		},
 	})
 	return serveDoors(ctx, boot, server, logger)

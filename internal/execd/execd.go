@@ -37,8 +37,9 @@ type Options struct {
 	Token string
 	// Home is what ~ stands for in a path; empty: /root.
 	Home string
-	// Dir is a private directory for what shells keep between their runs and
-	// for the output of background commands; empty: the temporary directory.
+	// Dir is a directory for what shells keep between their runs, which may be
+	// secrets, and for the output of background commands; empty: the temporary
+	// directory.
 	Dir string
 	// EnvFile holds variables, a KEY=VALUE a line, that every command gets.
 	// Empty: there is none.

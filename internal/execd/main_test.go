@@ -29,11 +29,12 @@ type setup struct {
 	store *sqlite.Store
 	dir   string // where commands run
 	env   string // file of variables
+	tmp   string
 }
 
 func newServer(t *testing.T) *setup {
 	t.Helper()
-	s := &setup{dir: t.TempDir()}
+	s := &setup{dir: t.TempDir(), tmp: t.TempDir()}
 	s.env = filepath.Join(t.TempDir(), "env")
 	inner, err := native.New(&native.Options{Workdir: s.dir, Env: map[string]string{"PATH": os.Getenv("PATH"), execd.EnvVariable: s.env}})
 	if err != nil {
@@ -43,7 +44,7 @@ func newServer(t *testing.T) *setup {
 		t.Fatal(err)
 	}
 	session := record.New(inner, s.store, nil)
-	s.Server = httptest.NewServer(execd.New(session, s.store, &execd.Options{Token: token, Home: s.dir, Dir: t.TempDir(), EnvFile: s.env}))
+	s.Server = httptest.NewServer(execd.New(session, s.store, &execd.Options{Token: token, Home: s.dir, Dir: s.tmp, EnvFile: s.env}))
 	t.Cleanup(func() {
 		s.Close()
 		if err := errors.Join(session.Close(context.Background()), s.store.Close()); err != nil {

@@ -42,9 +42,9 @@ func (s *shells) find(name string) *keptShell {
 // close forgets a shell. A run under way goes on to its end.
 func (s *shells) close(name string) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	sh, ok := s.byID[name]
 	delete(s.byID, name)
-	s.mu.Unlock()
 	if !ok {
 		return errNoShell(name)
 	}
@@ -85,18 +85,35 @@ func (h *Handler) openShell(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	var err error
-	if sh.dir, err = os.MkdirTemp(h.opts.Dir, "shell-*"); err == nil {
-		err = os.WriteFile(filepath.Join(sh.dir, "startup"), []byte(startup), 0o600)
-	}
-	if err != nil {
-		return &sandbox.Error{Op: "open session", Code: sandbox.CodeInternal, Err: err}
+	if err := h.ready(sh); err != nil {
+		return err
 	}
 	name := id.New()
 	h.shells.mu.Lock()
 	h.shells.byID[name] = sh
 	h.shells.mu.Unlock()
 	return answer(w, map[string]string{"session_id": name})
+}
+
+// ready makes the files of a shell, also when somebody emptied the temporary
+// directory: under a new name, as the old one may be another's by now.
+func (h *Handler) ready(sh *keptShell) error {
+	h.shells.mu.Lock()
+	defer h.shells.mu.Unlock()
+	if sh.dir != "" {
+		if _, err := os.Stat(filepath.Join(sh.dir, "startup")); err == nil {
+			return nil
+		}
+	}
+	dir, err := os.MkdirTemp(h.opts.Dir, "glassbox-shell-*")
+	if err == nil {
+		sh.dir = dir
+		err = os.WriteFile(filepath.Join(dir, "startup"), []byte(startup), 0o600)
+	}
+	if err != nil {
+		return &sandbox.Error{Op: "open session", Code: sandbox.CodeInternal, Err: err}
+	}
+	return nil
 }
 
 func (h *Handler) closeShell(_ http.ResponseWriter, r *http.Request) error {
@@ -125,6 +142,9 @@ func (h *Handler) runInShell(w http.ResponseWriter, r *http.Request) error {
 		defer func() { <-sh.turn }()
 	case <-r.Context().Done():
 		return nil
+	}
+	if err := h.ready(sh); err != nil {
+		return err
 	}
 	cmd.Env["BASH_ENV"] = filepath.Join(sh.dir, "startup")
 	cmd.Env["GLASSBOX_SHELL"] = sh.dir

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,6 +68,34 @@ func TestShell(t *testing.T) {
 		if a := s.do(t, route, body); a.status != http.StatusNotFound {
 			t.Errorf("%s: got %d %s, want 404", route, a.status, a.body)
 		}
+	}
+}
+
+// A shell that lost its files begins anew.
+func TestShellSwept(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	name := s.shell(t, nil)
+	run := func(line string) []string {
+		return texts(s.must(t, "POST /session/"+name+"/run", fields{"command": line}).events(t), "stdout")
+	}
+	run("export A=1")
+	left, err := filepath.Glob(s.tmp + "/*")
+	if err != nil || len(left) != 1 {
+		t.Fatalf("got %v, %v, want the files of one shell", left, err)
+	}
+	if err := os.RemoveAll(left[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(`echo "[$A]"; export A=2`); !cmp.Equal(got, []string{"[]"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := run(`echo "[$A]"`); !cmp.Equal(got, []string{"[2]"}) {
+		t.Errorf("got %q", got)
+	}
+	s.must(t, "DELETE /session/"+name, nil)
+	if left, err := os.ReadDir(s.tmp); err != nil || len(left) != 0 {
+		t.Errorf("a closed shell left %v, %v", left, err)
 	}
 }
 
