@@ -220,6 +220,14 @@ func TestStateSocket(t *testing.T) {
 	if status, text := ask("GET", "/v1/sandboxes/"+made.ID+"/proxy/44780/glassbox/v1/info", "", headers); status != 200 || !strings.Contains(text, made.ID) {
 		t.Errorf("info of the recorder: %d %s", status, text)
 	}
+	execd := "/v1/sandboxes/" + made.ID + "/proxy/44772"
+	if status, text := ask("POST", execd+"/command", `{"command":"echo $EXECD_ENVS; id -u"}`, headers); status != 200 ||
+		!strings.Contains(text, `"text":"/opt/opensandbox/.env"`) || !strings.Contains(text, `"type":"execution_complete"`) {
+		t.Errorf("a command over execd's wire: %d %s", status, text)
+	}
+	if status, text := ask("GET", execd+"/directories/list?path=/opt", "", headers); status != 200 || !strings.Contains(text, `"/opt/glassbox"`) {
+		t.Errorf("a list over execd's wire: %d %s", status, text)
+	}
 	run(t, rt, made.ID, `cd /tmp && echo hi > f && (python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 &)`)
 	eventually(t, "the server inside answers through the proxy", func() bool {
 		status, text := ask("GET", "/v1/sandboxes/"+made.ID+"/proxy/8000/f", "", nil)
