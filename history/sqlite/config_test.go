@@ -475,7 +475,8 @@ func TestCleansUpByBytes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.sqlite3")
 	c := newClock()
 	const limit = 4 << 20
-	s := open(t, path, &sqlite.Options{MaxDatabaseBytes: limit, Now: func() time.Time { return c.now }})
+	now := c.now
+	s := open(t, path, &sqlite.Options{MaxDatabaseBytes: limit, Now: func() time.Time { return now }})
 	for i := range 60 {
 		c.record(t, s, 512<<10)
 		eventually(t, "the file stays under twice the limit", func() bool {
