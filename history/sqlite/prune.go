@@ -241,9 +241,9 @@ func (p *pruning) candidates(ctx context.Context, d doom, after int64, most int)
 
 // deleteStep deletes operations until the used bytes fit, and returns how many
 // are over the limit then.
-func (p *pruning) deleteStep(ctx context.Context, ids []any, limit int64) (over int64, err error) {
-	var deleted int64
-	err = p.s.submit(ctx, "delete operations", 0, func(w *writer) error {
+func (p *pruning) deleteStep(ctx context.Context, ids []any, limit int64) (int64, error) {
+	var deleted, over int64 // the writer's, if ctx ends before it has done this
+	err := p.s.submit(ctx, "delete operations", 0, func(w *writer) error {
 		w.s.opts.phase("prune")
 		deleted, over = 0, 0
 		for _, id := range ids {
