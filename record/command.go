@@ -115,7 +115,7 @@ func (s *Session) launch(ctx context.Context, starter sandbox.Starter, r *run, c
 	if op.Command.Dir == "" {
 		op.Command.Dir = s.workdir()
 	}
-	done, waited := s.command(ctx, cmd)
+	done, waited := s.commandTurn(ctx, cmd)
 	if waited != nil {
 		if !late(waited) {
 			return waited

@@ -56,7 +56,7 @@ func (s *Session) enact(ctx context.Context, q *asked) (*begun, error) {
 	}
 	b := &begun{exit: func() { s.endAct(q.id); exit() }}
 	var waited error
-	if b.turn, waited = s.file(ctx, q); waited != nil {
+	if b.turn, waited = s.fileTurn(ctx, q); waited != nil {
 		if b.turn = (&turn{func() {}, func() {}}); !late(waited) {
 			b.leave()
 			return nil, waited

@@ -29,8 +29,8 @@ func newTurns(limits sandbox.Concurrency) *turns {
 	}
 }
 
-// command waits for the turn of a command. One that is meant to stay needs none.
-func (s *Session) command(ctx context.Context, cmd *sandbox.Command) (done func(), err error) {
+// commandTurn waits for the turn of a command. One that is meant to stay needs none.
+func (s *Session) commandTurn(ctx context.Context, cmd *sandbox.Command) (done func(), err error) {
 	if cmd.Detached || cmd.Terminal != nil {
 		return func() {}, nil
 	}
@@ -49,9 +49,9 @@ type turn struct {
 	done   func() // the place among those who work at once
 }
 
-// file waits for the turn of an act on files. The paths come first: who waits
+// fileTurn waits for the turn of an act on files. The paths come first: who waits
 // for another's file keeps nobody from working on other files.
-func (s *Session) file(ctx context.Context, q *asked) (*turn, error) {
+func (s *Session) fileTurn(ctx context.Context, q *asked) (*turn, error) {
 	ctx, cancel := s.waiting(ctx)
 	defer cancel()
 	limit, timeout := s.turns.writes, s.turns.limits.QueueTimeout

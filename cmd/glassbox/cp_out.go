@@ -116,7 +116,7 @@ func (c *copying) fetchFile(ctx context.Context, name, target string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(target), ".glassbox-*")
+	f, err := os.CreateTemp(filepath.Dir(target), sandbox.TempPrefix+"*")
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func (u *unpacking) file(h *tar.Header, name string, r io.Reader) error {
 	if h.Size > u.maxBytes-u.done.Bytes {
 		return fmt.Errorf("the folder holds more than %d bytes; raise --max-bytes to copy it", u.maxBytes)
 	}
-	temp := path.Join(path.Dir(name), ".glassbox-"+rand.Text())
+	temp := path.Join(path.Dir(name), sandbox.TempPrefix+rand.Text())
 	f, err := u.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (u *unpacking) link(h *tar.Header, name string) error {
 		u.leaveOut(name, "is a link to "+plain(short(h.Linkname, 200))+", which is not in the copy")
 		return nil
 	}
-	temp := path.Join(path.Dir(name), ".glassbox-"+rand.Text())
+	temp := path.Join(path.Dir(name), sandbox.TempPrefix+rand.Text())
 	if err := u.put(u.root.Symlink(h.Linkname, temp), temp, name); err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (u *unpacking) hardLink(h *tar.Header, name string) error {
 	if err != nil || !info.Mode().IsRegular() {
 		return hostile(h.Name, "is a hard link to what is no file of the archive")
 	}
-	temp := path.Join(path.Dir(name), ".glassbox-"+rand.Text())
+	temp := path.Join(path.Dir(name), sandbox.TempPrefix+rand.Text())
 	if err := u.put(u.root.Link(target, temp), temp, name); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package recorder
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -57,28 +56,3 @@ func (s *Server) editFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	return answer(w, &wire.Edited{File: *wire.NewFile(&done.FileInfo), Replaced: done.Replaced})
 }
-
-// taking serves a request with a long body. One that is refused early is
-// answered at once, and what the client still sends is let pass, else the
-// client would see a broken connection instead of the answer. What is behind
-// the end of an archive is let pass as well: net/http would read it together
-// with the next request, and panic.
-func (s *Server) taking(handle func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		control := http.NewResponseController(w)
-		_ = control.EnableFullDuplex() // HTTP/2 needs no asking
-		body := r.Body
-		r.Body = &sending{body, control, s.opts.Idle}
-		if err := handle(w, r); err != nil {
-			s.opts.Logger.DebugContext(r.Context(), "request refused", "path", r.URL.Path, "error", err)
-			writeFault(w, err)
-		}
-		if control.Flush() == nil && control.SetReadDeadline(time.Now().Add(letPass)) == nil {
-			drain(body)
-		}
-		return nil
-	}
-}
-
-// letPass bounds how long a refused client may go on sending.
-const letPass = 5 * time.Second

@@ -184,6 +184,3 @@ func writeFault(w http.ResponseWriter, err error) {
 	w.WriteHeader(wire.StatusOf(sandbox.CodeOf(err)))
 	_, _ = w.Write(body) // the client may have gone
 }
-
-// drain reads what is left of a body, and drops it.
-func drain(r io.Reader) { _, _ = io.Copy(io.Discard, r) }

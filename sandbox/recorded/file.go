@@ -116,30 +116,30 @@ func (f *file) Close() error { return f.body.Close() }
 // Write implements sandbox.Session. It is repeated after a fault only where
 // the content can be read again.
 func (s *Session) Write(ctx context.Context, name string, content io.Reader, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
+	return s.bring(ctx, &request{op: "write file", method: http.MethodPut, path: wire.PathFile}, name, content, opts)
+}
+
+// bring sends content for a file.
+func (s *Session) bring(ctx context.Context, r *request, name string, content io.Reader, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
 	if opts == nil {
 		opts = &sandbox.WriteOptions{}
 	}
-	opID, err := operationID(opts.ID)
-	if err != nil {
+	var err error
+	if r.id, err = operationID(opts.ID); err != nil {
 		return nil, err
 	}
-	put := &request{op: "write file", method: http.MethodPut, path: wire.PathFile, query: writeQuery(name, opts), id: opID, size: -1}
+	r.query, r.size = url.Values{"path": {name}}, -1
+	if opts.Mode != 0 {
+		r.query.Set("mode", fmt.Sprintf("%o", uint32(opts.Mode)))
+	}
+	if opts.IfHash != "" {
+		r.query.Set("if_hash", opts.IfHash)
+	}
 	var f wire.File
-	if err := s.carry(ctx, put, content, &carried{given: opts.ID != "", into: &f}); err != nil {
+	if err := s.carry(ctx, r, content, &carried{given: opts.ID != "", into: &f}); err != nil {
 		return nil, err
 	}
 	return f.Info(), nil
-}
-
-func writeQuery(name string, opts *sandbox.WriteOptions) url.Values {
-	query := url.Values{"path": {name}}
-	if opts.Mode != 0 {
-		query.Set("mode", fmt.Sprintf("%o", uint32(opts.Mode)))
-	}
-	if opts.IfHash != "" {
-		query.Set("if_hash", opts.IfHash)
-	}
-	return query
 }
 
 // List implements sandbox.Session.

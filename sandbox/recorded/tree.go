@@ -39,19 +39,7 @@ func (s *Session) ask(ctx context.Context, r *request, body, into any) error {
 
 // Append implements sandbox.Editor.
 func (s *Session) Append(ctx context.Context, name string, content io.Reader, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
-	if opts == nil {
-		opts = &sandbox.WriteOptions{}
-	}
-	opID, err := operationID(opts.ID)
-	if err != nil {
-		return nil, err
-	}
-	r := &request{op: "append to file", method: http.MethodPost, path: wire.PathAppend, query: writeQuery(name, opts), id: opID, size: -1}
-	var f wire.File
-	if err := s.carry(ctx, r, content, &carried{given: opts.ID != "", into: &f}); err != nil {
-		return nil, err
-	}
-	return f.Info(), nil
+	return s.bring(ctx, &request{op: "append to file", method: http.MethodPost, path: wire.PathAppend}, name, content, opts)
 }
 
 // Edit implements sandbox.Editor.
