@@ -57,6 +57,9 @@ win (glassbox config shows what is in force):
   GLASSBOX_PORT       port of glassbox serve, default 7717
   GLASSBOX_STATE_DIR  folder of the local runtime's state and its histories,
                       default ~/.local/state/glassbox
+  GLASSBOX_IMAGE_ALIAS
+                      images given in place of others, as in
+                      'python:3.12=host node:22=host'
 and, from the environment only, the programs that sandboxes need, which are
 else looked for beside this one and in the cache, or built:
   GLASSBOX_RUNSC      gVisor's runsc

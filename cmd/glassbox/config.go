@@ -1,7 +1,10 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -17,9 +20,9 @@ func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "config", Short: "Show the settings in force and where they come from", Args: cobra.NoArgs,
 		Long: `Config shows the settings in force. They come from flags, then from the
-environment (GLASSBOX_URL, GLASSBOX_PORT, GLASSBOX_STATE_DIR, GLASSBOX_API_KEY;
-OPEN_SANDBOX_DOMAIN and OPEN_SANDBOX_API_KEY are read too), then from a file
-.env in the working directory, then from the defaults. An API key goes only to
+environment (GLASSBOX_URL, GLASSBOX_PORT, GLASSBOX_STATE_DIR, GLASSBOX_API_KEY,
+GLASSBOX_IMAGE_ALIAS; OPEN_SANDBOX_DOMAIN and OPEN_SANDBOX_API_KEY are read
+too), then from a file .env in the working directory, then from the defaults. An API key goes only to
 a URL from the same place or one before it: a file .env that came with somebody
 else's work cannot send your key elsewhere.`,
 		RunE: func(*cobra.Command, []string) error {
@@ -53,6 +56,15 @@ else's work cannot send your key elsewhere.`,
 	return cmd
 }
 
+// pairs writes a map as name=value, sorted.
+func pairs(values map[string]string) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, name+"="+values[name])
+	}
+	return list
+}
+
 func (a *app) inForce() []setting {
 	s := a.settings
 	key := ""
@@ -64,6 +76,7 @@ func (a *app) inForce() []setting {
 		{"port", strconv.Itoa(s.port), s.origin["port"]},
 		{"state_dir", s.stateDir, s.origin["state_dir"]},
 		{"api_key", key, s.origin["api_key"]},
+		{"image_alias", strings.Join(pairs(s.aliases), " "), s.origin["image_alias"]},
 	}
 	for i := range list {
 		if list[i].Origin == "" {

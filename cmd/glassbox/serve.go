@@ -27,15 +27,21 @@ const listenHost = "127.0.0.1"
 func (a *app) serveCommand() *cobra.Command {
 	var port int
 	var sample bool
+	var aliases []string
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve sandboxes on this machine to OpenSandbox clients and to the SDK", Args: cobra.NoArgs,
 		Long: `Serve offers the OpenSandbox lifecycle API on the loopback address, and keeps
 the sandboxes of this machine. Sandboxes go on when it ends, and are found
 again when it is started. Other programs need the API key, which
 "glassbox config get local.api_key" prints; the SDK and this program, run by
-the same user, need none.`,
+the same user, need none.
+
+Many clients ask for an image by name. --image-alias python:3.12=host gives who
+asks for python:3.12 this machine's programs instead, and says so in a warning;
+'*=host' does for every image that this machine does not have.`,
 		Example: `  glassbox serve
-  glassbox serve --port 8080`,
+  glassbox serve --port 8080
+  glassbox serve --image-alias python:3.12=host`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("port") {
 				if port < 0 || port > 65535 {
@@ -43,11 +49,18 @@ the same user, need none.`,
 				}
 				a.settings.port = port
 			}
+			if cmd.Flags().Changed("image-alias") {
+				var err error
+				if a.settings.aliases, err = parseAliases(aliases); err != nil {
+					return &usageError{err}
+				}
+			}
 			return a.serve(cmd.Context(), sample)
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", defaultPort, "port to listen at on 127.0.0.1 (GLASSBOX_PORT)")
 	cmd.Flags().BoolVar(&sample, "sample", false, "record a sample run and show it, if none is kept yet")
+	cmd.Flags().StringArrayVar(&aliases, "image-alias", nil, "give another image to who asks for one, as `IMAGE=host`; may be given again (GLASSBOX_IMAGE_ALIAS)")
 	cmd.Flags().BoolVar(&a.flags.here, "here", false, "also allow sandboxes on this very machine, without isolation")
 	return cmd
 }

@@ -28,6 +28,7 @@ type settings struct {
 	stateDir string
 	port     int
 	apiKey   opensandbox.Secret
+	aliases  map[string]string // of images
 	origin   map[string]string // where each setting comes from
 	fault    string            // of the file .env
 	withheld string            // what is not sent, and why
@@ -41,6 +42,7 @@ var variables = []struct{ name, setting string }{
 	{"GLASSBOX_URL", "url"},
 	{"GLASSBOX_PORT", "port"},
 	{"GLASSBOX_STATE_DIR", "state_dir"},
+	{"GLASSBOX_IMAGE_ALIAS", "image_alias"},
 	{"OPEN_SANDBOX_API_KEY", "api_key"},
 	{"GLASSBOX_API_KEY", "api_key"},
 }
@@ -96,8 +98,24 @@ func loadSettings(flags *globalFlags) (*settings, error) {
 		return nil, sandbox.Invalid("api_key", "must not hold a line break or another control character; it comes from "+s.origin["api_key"])
 	}
 	var err error
+	if s.aliases, err = parseAliases(strings.Fields(k.String("image_alias"))); err != nil {
+		return nil, fmt.Errorf("%w; it comes from %s", err, s.origin["image_alias"])
+	}
 	s.stateDir, err = glassbox.StateDir(k.String("state_dir"))
 	return s, err
+}
+
+// parseAliases reads what images are given in place of others.
+func parseAliases(list []string) (map[string]string, error) {
+	aliases := map[string]string{}
+	for _, entry := range list {
+		asked, image, ok := strings.Cut(entry, "=")
+		if !ok || asked == "" || image == "" {
+			return nil, sandbox.Invalid("image_alias", "must be given as IMAGE=host, as in python:3.12=host")
+		}
+		aliases[asked] = image
+	}
+	return aliases, nil
 }
 
 // withhold keeps a key that the user has from a service that a file in the

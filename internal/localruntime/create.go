@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/id"
@@ -27,16 +28,20 @@ func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 	if err != nil {
 		return nil, err
 	}
-	limits, warnings, err := readLimits(spec.Limits)
+	image, warnings, err := rt.choose(spec.Image)
 	if err != nil {
 		return nil, err
 	}
-	if spec.Image == ImageHere {
+	limits, notHeld, err := readLimits(spec.Limits)
+	if err != nil {
+		return nil, err
+	}
+	if image == ImageHere {
 		if err := rt.takeHere(); err != nil {
 			return nil, err
 		}
 	}
-	b, err := rt.prepare(spec, append(warnings, notRun(spec)...))
+	b, err := rt.prepare(spec, image, slices.Concat(warnings, notHeld, notRun(spec)))
 	if err != nil {
 		return nil, err
 	}
@@ -73,15 +78,15 @@ func (rt *Runtime) takeHere() error {
 
 // prepare makes the folder of a new sandbox, so that a server that dies from
 // here on finds what it has to clear away. The box comes with op held.
-func (rt *Runtime) prepare(spec *sandbox.Spec, warnings []string) (*box, error) {
+func (rt *Runtime) prepare(spec *sandbox.Spec, image string, warnings []string) (*box, error) {
 	recorder, err := rt.recorder()
 	if err != nil {
-		rt.giveHere(spec.Image)
+		rt.giveHere(image)
 		return nil, err
 	}
 	now := rt.opts.Now().UTC().Truncate(time.Microsecond)
 	rec := &record{
-		Version: recordVersion, Spec: *spec, Engine: spec.Image, Recorder: recorder, ChangedAt: now,
+		Version: recordVersion, Spec: *spec, Engine: image, Recorder: recorder, ChangedAt: now,
 		Token: newToken(), ExecdToken: newToken(),
 		Info: sandbox.Info{
 			ID: id.NewRandom(), InstanceID: id.NewRandom(), Name: spec.Name, State: sandbox.Pending,
@@ -95,7 +100,7 @@ func (rt *Runtime) prepare(spec *sandbox.Spec, warnings []string) (*box, error) 
 	b := rt.newBox(rec, dir(filepath.Join(rt.opts.StateDir, "sandboxes", rec.Info.ID)))
 	err = b.makeFiles()
 	if err != nil {
-		rt.giveHere(spec.Image)
+		rt.giveHere(image)
 		return nil, errors.Join(fmt.Errorf("prepare sandbox: %w", err), os.RemoveAll(string(b.dir)))
 	}
 	b.op.Lock()

@@ -3,6 +3,7 @@ package localruntime
 import (
 	"cmp"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"time"
@@ -37,6 +38,9 @@ type Options struct {
 	// WatchEvery is how often the size of a history's folder is looked at; 0:
 	// every three seconds.
 	WatchEvery time.Duration
+	// ImageAliases lead from the name of an image to the one that is given in
+	// its place: to "host". [AnyImage] leads from every other name.
+	ImageAliases map[string]string
 	// AllowPrivateNetwork lists the private networks that sandboxes may reach
 	// through the proxy; none by default.
 	AllowPrivateNetwork []netip.Prefix
@@ -59,6 +63,10 @@ func (o *Options) withDefaults() (*Options, error) {
 		return nil, sandbox.Invalid("state_dir", "must name the folder in which the runtime keeps its state")
 	}
 	opts := *o
+	if err := checkAliases(opts.ImageAliases); err != nil {
+		return nil, err
+	}
+	opts.ImageAliases = maps.Clone(opts.ImageAliases)
 	opts.Retention = cmp.Or(opts.Retention, defaultRetention)
 	opts.HistoryCap = cmp.Or(opts.HistoryCap, defaultHistoryCap)
 	opts.WatchEvery = cmp.Or(opts.WatchEvery, defaultWatchEvery)

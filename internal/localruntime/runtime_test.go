@@ -83,6 +83,33 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+func TestImageAlias(t *testing.T) {
+	opts := options(t, t.TempDir())
+	opts.ImageAliases = map[string]string{"python:3.12": "host"}
+	rt := startRuntime(t, opts)
+	info := create(t, rt, &sandbox.Spec{Image: "python:3.12"})
+	if info.Image != "python:3.12" || len(info.Warnings) != 1 || !strings.Contains(info.Warnings[0], `gives "host"`) {
+		t.Errorf("image %q, warnings %q", info.Image, info.Warnings)
+	}
+	if out := run(t, rt, info.ID, "hostname"); out.stdout != "glassbox\n" {
+		t.Errorf("%+v", out)
+	}
+	_, err := rt.Create(t.Context(), &sandbox.Spec{Image: "node:22"})
+	if sandbox.CodeOf(err) != sandbox.CodeImageNotFound || !strings.Contains(err.Error(), `"node:22"`) || !strings.Contains(err.Error(), "--image-alias node:22=host") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRefusedAliases(t *testing.T) {
+	for asked, image := range map[string]string{"host": "host", "here": "host", " ": "host", "python:3.12": "here", "*": "here"} {
+		opts := options(t, t.TempDir())
+		opts.ImageAliases = map[string]string{asked: image}
+		if _, err := localruntime.New(opts); sandbox.CodeOf(err) != sandbox.CodeInvalid || !strings.Contains(err.Error(), "image_alias") {
+			t.Errorf("%s=%s: %v", asked, image, err)
+		}
+	}
+}
+
 func TestFailedStartLeavesNothing(t *testing.T) {
 	opts := options(t, t.TempDir())
 	opts.Runsc = filepath.Join(t.TempDir(), "none")

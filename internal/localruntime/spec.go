@@ -77,11 +77,6 @@ func normal(spec *sandbox.Spec) (*sandbox.Spec, error) {
 
 func checkSpec(s *sandbox.Spec) error {
 	switch {
-	case s.Image != ImageHost && s.Image != ImageHere:
-		return &sandbox.Error{
-			Op: "create sandbox", Code: sandbox.CodeImageNotFound, Field: "image",
-			Message: "there is no image " + strconv.Quote(clip(s.Image)) + " in the local runtime; use \"host\", which is this machine's userland",
-		}
 	case s.Network != NetworkNone && s.Network != NetworkProxy:
 		return sandbox.Invalid("network", "must be none or proxy")
 	case !path.IsAbs(s.Workdir) || len(s.Workdir) > 1024 || strings.ContainsRune(s.Workdir, 0):

@@ -60,6 +60,8 @@ func fail(w http.ResponseWriter, err error, state string) {
 	switch code {
 	case sandbox.CodeSandboxNotFound:
 		theirs = "DOCKER::SANDBOX_NOT_FOUND"
+	case sandbox.CodeImageNotFound:
+		theirs, status = "DOCKER::SANDBOX_IMAGE_PULL_FAILED", http.StatusInternalServerError // as the original
 	case sandbox.CodeSandboxState, sandbox.CodeSandboxDeleting:
 		theirs = state
 	case sandbox.CodeInvalid:

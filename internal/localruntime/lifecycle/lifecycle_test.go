@@ -320,7 +320,7 @@ func TestRefusedCreate(t *testing.T) {
 		{"image of the wrong type", `{"image":"host"}`, "", 422},
 		{"short timeout", `{"image":{"uri":"host"},"timeout":59}`, "", 422},
 		{"timeout of the wrong type", `{"image":{"uri":"host"},"timeout":"1h"}`, "", 422},
-		{"unknown image", `{"image":{"uri":"python:3.12"}}`, "GLASSBOX::IMAGE_NOT_FOUND", 404},
+		{"unknown image", `{"image":{"uri":"python:3.12"}}`, "DOCKER::SANDBOX_IMAGE_PULL_FAILED", 500},
 		{"bad metadata", `{"image":{"uri":"host"},"metadata":{"bad":"x"}}`, "SANDBOX::INVALID_METADATA_LABEL", 400},
 		{"volumes", `{"image":{"uri":"host"},"volumes":[{"name":"v"}]}`, "SANDBOX::INVALID_PARAMETER", 400},
 		{"network policy", `{"image":{"uri":"host"},"networkPolicy":{}}`, "SANDBOX::INVALID_PARAMETER", 400},
