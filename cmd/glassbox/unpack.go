@@ -24,6 +24,8 @@ import (
 type unpacking struct {
 	*copying
 	root    *os.Root
+	dir     *os.Root // of the last entry, so that a deep tree is not walked anew for each
+	dirName string
 	entries int
 	made    []madeDir
 }
@@ -41,6 +43,8 @@ func hostile(name, why string) error {
 }
 
 func (u *unpacking) run(archive io.Reader) error {
+	u.dir, u.dirName = u.root, "."
+	defer u.leave()
 	r := tar.NewReader(archive)
 	for {
 		h, err := r.Next()
@@ -91,12 +95,12 @@ func (u *unpacking) entry(h *tar.Header, r io.Reader) error {
 		}
 		return nil
 	}
-	if err := u.parents(path.Dir(name)); err != nil {
+	if err := u.enter(path.Dir(name)); err != nil {
 		return err
 	}
 	switch h.Typeflag {
 	case tar.TypeReg:
-		return u.file(h, name, r)
+		return u.file(h, path.Base(name), r)
 	case tar.TypeDir:
 		return u.folder(h, name)
 	case tar.TypeSymlink:
@@ -123,43 +127,68 @@ func localName(name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// parents makes the folders above an entry; none of them may be a link.
-func (u *unpacking) parents(dir string) error {
-	if dir == "." {
+// enter opens the folder of an entry, and makes what is missing of it.
+func (u *unpacking) enter(name string) error {
+	if name == u.dirName {
 		return nil
 	}
-	if err := u.parents(path.Dir(dir)); err != nil {
-		return err
+	u.leave()
+	if name == "." {
+		return nil
 	}
-	info, err := u.root.Lstat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return u.root.Mkdir(dir, 0o755)
-	case err != nil:
-		return err
-	case info.Mode()&fs.ModeSymlink != 0:
-		return fmt.Errorf("%s is a link, through which nothing is unpacked", plain(dir))
-	case !info.IsDir():
-		return fmt.Errorf("%s is a file here and a folder in the sandbox", plain(dir))
+	for part := range strings.SplitSeq(name, "/") {
+		next, err := u.down(part)
+		if err != nil {
+			return err
+		}
+		below := path.Join(u.dirName, part)
+		u.leave()
+		u.dir, u.dirName = next, below
 	}
 	return nil
 }
 
-func (u *unpacking) file(h *tar.Header, name string, r io.Reader) error {
+// leave goes back to the folder that is unpacked into.
+func (u *unpacking) leave() {
+	if u.dir != u.root {
+		u.dir.Close()
+	}
+	u.dir, u.dirName = u.root, "."
+}
+
+// down opens a folder in the open one, which may be no link.
+func (u *unpacking) down(part string) (*os.Root, error) {
+	info, err := u.dir.Lstat(part)
+	name := plain(path.Join(u.dirName, part))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = u.dir.Mkdir(part, 0o755)
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		err = fmt.Errorf("%s is a link, through which nothing is unpacked", name)
+	case err == nil && !info.IsDir():
+		err = fmt.Errorf("%s is a file here and a folder in the sandbox", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return u.dir.OpenRoot(part)
+}
+
+func (u *unpacking) file(h *tar.Header, last string, r io.Reader) error {
 	if h.Size > u.maxBytes-u.done.Bytes {
 		return fmt.Errorf("the folder holds more than %d bytes; raise --max-bytes to copy it", u.maxBytes)
 	}
-	temp := path.Join(path.Dir(name), sandbox.TempPrefix+rand.Text())
-	f, err := u.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	temp := tempName()
+	f, err := u.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(f, r)
 	err = errors.Join(err, f.Chmod(ownMode(fs.FileMode(h.Mode&0o777))), f.Close())
 	if err == nil {
-		err = u.root.Chtimes(temp, time.Time{}, h.ModTime)
+		err = u.dir.Chtimes(temp, time.Time{}, h.ModTime)
 	}
-	if err := u.put(err, temp, name); err != nil {
+	if err := u.put(err, temp, last); err != nil {
 		return err
 	}
 	u.done.Files++
@@ -167,22 +196,24 @@ func (u *unpacking) file(h *tar.Header, name string, r io.Reader) error {
 	return nil
 }
 
+func tempName() string { return sandbox.TempPrefix + rand.Text() }
+
 // put gives what was made its name, if it was.
-func (u *unpacking) put(err error, temp, name string) error {
+func (u *unpacking) put(err error, temp, last string) error {
 	if err == nil {
-		err = u.root.Rename(temp, name)
+		err = u.dir.Rename(temp, last)
 	}
 	// Of two names of one file neither is renamed.
-	if rerr := u.root.Remove(temp); err == nil && rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+	if rerr := u.dir.Remove(temp); err == nil && rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 		return rerr
 	}
 	return err
 }
 
 func (u *unpacking) folder(h *tar.Header, name string) error {
-	err := u.root.Mkdir(name, 0o755)
+	err := u.dir.Mkdir(path.Base(name), 0o755)
 	if errors.Is(err, fs.ErrExist) {
-		return u.parents(name) // it must be a folder, and no link
+		return u.enter(name) // it must be a folder, and no link
 	}
 	if err != nil {
 		return err
@@ -199,8 +230,8 @@ func (u *unpacking) link(h *tar.Header, name string) error {
 		u.leaveOut(name, "is a link to "+plain(short(h.Linkname, 200))+", which is not in the copy")
 		return nil
 	}
-	temp := path.Join(path.Dir(name), sandbox.TempPrefix+rand.Text())
-	if err := u.put(u.root.Symlink(h.Linkname, temp), temp, name); err != nil {
+	temp := tempName()
+	if err := u.put(u.dir.Symlink(h.Linkname, temp), temp, path.Base(name)); err != nil {
 		return err
 	}
 	u.done.Links++
@@ -235,15 +266,18 @@ func (u *unpacking) hardLink(h *tar.Header, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := u.parents(path.Dir(target)); err != nil {
+	if err := u.enter(path.Dir(target)); err != nil {
 		return err
 	}
-	info, err := u.root.Lstat(target)
+	info, err := u.dir.Lstat(path.Base(target))
 	if err != nil || !info.Mode().IsRegular() {
 		return hostile(h.Name, "is a hard link to what is no file of the archive")
 	}
-	temp := path.Join(path.Dir(name), sandbox.TempPrefix+rand.Text())
-	if err := u.put(u.root.Link(target, temp), temp, name); err != nil {
+	if err := u.enter(path.Dir(name)); err != nil {
+		return err
+	}
+	temp := tempName()
+	if err := u.put(u.root.Link(target, path.Join(path.Dir(name), temp)), temp, path.Base(name)); err != nil {
 		return err
 	}
 	u.done.Links++

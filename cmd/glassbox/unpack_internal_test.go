@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // entry is an entry of a tar that a sandbox may have sent.
@@ -44,13 +45,18 @@ func tarOf(t testing.TB, entries []entry) []byte {
 // unpackInto unpacks below a folder, and returns what was said.
 func unpackInto(t testing.TB, dir string, content []byte) (*copying, string, error) {
 	t.Helper()
+	return unpackUpTo(t, dir, content, 100)
+}
+
+func unpackUpTo(t testing.TB, dir string, content []byte, files int) (*copying, string, error) {
+	t.Helper()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
 	var said bytes.Buffer
-	c := &copying{app: &app{err: &said}, maxFiles: 100, maxBytes: 1 << 20}
+	c := &copying{app: &app{err: &said}, maxFiles: files, maxBytes: 1 << 20}
 	err = (&unpacking{copying: c, root: root}).run(bytes.NewReader(content))
 	return c, said.String(), err
 }
@@ -151,6 +157,28 @@ func TestUnpackHostile(t *testing.T) {
 			t.Errorf("got %v, want it refused", err)
 		}
 	})
+}
+
+// A folder is opened in the one above it, not from the root anew: 400 of them,
+// one in the other, take no time.
+func TestUnpackDeep(t *testing.T) {
+	const deep, most = 400, 10 * time.Second
+	var entries []entry
+	name := ""
+	for range deep {
+		name += "d/"
+		entries = append(entries, entry{tar.TypeDir, name, ""}, entry{tar.TypeReg, name + "f", "x"})
+	}
+	into, _ := outsideOf(t)
+	began := time.Now()
+	c, _, err := unpackUpTo(t, into, tarOf(t, entries), 2*deep)
+	if took := time.Since(began); err != nil || c.done.Files != deep || c.done.Directories != deep || took > most {
+		t.Errorf("got %v, %+v after %v, want it all within %v", err, c.done, took, most)
+	}
+	info, err := os.Stat(filepath.Join(into, name, "f"))
+	if err != nil || info.Size() != 1 {
+		t.Errorf("the deepest file: %v, %v", info, err)
+	}
 }
 
 // Whatever a sandbox sends stays in its folder.
