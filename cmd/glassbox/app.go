@@ -23,6 +23,7 @@ type app struct {
 	flags    globalFlags
 	settings *settings
 	making   bool // sandboxes are to be made
+	stays    bool // it does not hand the local runtime over
 	mu       sync.Mutex
 	owner    *ownRuntime // of the local runtime, if this process is it
 	closing  bool

@@ -71,6 +71,9 @@ func (a *app) own(ctx context.Context) error {
 	}
 	seen := newConnections(opts.Logger)
 	opts.OnConnect = seen.note
+	if !a.stays {
+		opts.HandOver = a.handOver
+	}
 	rt, err := localruntime.New(opts)
 	if err != nil {
 		return err

@@ -83,10 +83,7 @@ func (a *app) serve(ctx context.Context, sample bool) error {
 	}
 	defer listener.Close()
 	a.making = true
-	if err := a.own(ctx); err != nil {
-		if errors.Is(err, localruntime.ErrOwned) {
-			err = fmt.Errorf("%w; it serves this machine's sandboxes already", err)
-		}
+	if err := a.ownForGood(ctx); err != nil {
 		return err
 	}
 	a.owned().rt.SetListen(listener.Addr().String())

@@ -252,3 +252,19 @@ func TestLeaseEndsWithRun(t *testing.T) {
 		t.Errorf("the lease ended with %v", err)
 	}
 }
+
+// TestHandOver asks an owner to make way.
+func TestHandOver(t *testing.T) {
+	opts := hereOptions(t)
+	rt := startOwner(t, opts)
+	if makesWay, err := owner.HandOver(t.Context(), opts.StateDir); err != nil || makesWay {
+		t.Errorf("one that stays: %v %v", makesWay, err)
+	}
+	rt.stop()
+	asked := make(chan struct{}, 1)
+	opts.HandOver = func() { asked <- struct{}{} }
+	startOwner(t, opts)
+	if makesWay, err := owner.HandOver(t.Context(), opts.StateDir); err != nil || !makesWay || len(asked) != 1 {
+		t.Errorf("one that makes way: %v %v, asked %d times", makesWay, err, len(asked))
+	}
+}

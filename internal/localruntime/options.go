@@ -46,6 +46,9 @@ type Options struct {
 	AllowPrivateNetwork []netip.Prefix
 	// OnConnect is told of every connection that a sandbox asks for.
 	OnConnect func(egress.Event)
+	// HandOver is called when another process asks to own the state folder, and
+	// must not block; nil: this one stays.
+	HandOver func()
 	// Logger is for the operator; nil: silent.
 	Logger *slog.Logger
 	// Now is the clock; nil: time.Now.

@@ -28,6 +28,16 @@ func (rt *Runtime) serveStateOf(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(state) // the client may have gone
 }
 
+// serveHandOver answers a process that asks to own the state folder.
+func (rt *Runtime) serveHandOver(w http.ResponseWriter, _ *http.Request) {
+	if rt.opts.HandOver == nil {
+		w.WriteHeader(http.StatusConflict)
+		return
+	}
+	rt.opts.HandOver()
+	w.WriteHeader(http.StatusAccepted)
+}
+
 const (
 	headerTimeout   = 10 * time.Second
 	shutdownTimeout = 3 * time.Second
@@ -38,6 +48,7 @@ func (rt *Runtime) serveState(ctx context.Context) {
 	own := http.NewServeMux()
 	own.HandleFunc("GET "+owner.PathState, rt.serveStateOf)
 	own.HandleFunc("GET "+owner.PathHistories, rt.serveHistories)
+	own.HandleFunc("POST "+owner.PathHandOver, rt.serveHandOver)
 	own.HandleFunc("GET "+owner.PathLease, func(w http.ResponseWriter, r *http.Request) { rt.door.lease(ctx, w, r) })
 	handler := lifecycle.New(rt, &lifecycle.Options{
 		Trusted: true, Version: rt.opts.Version, Logger: rt.opts.Logger, Own: own,

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/sockets"
@@ -28,6 +29,7 @@ const (
 	PathState     = "/glassbox/state"     // GET → State
 	PathHistories = "/glassbox/histories" // GET → every history, of ended sandboxes too
 	PathLease     = "/glassbox/lease"     // GET, an answer that ends with the owner
+	PathHandOver  = "/glassbox/hand-over" // POST → 202 if the owner makes way for another, 409 if it stays
 )
 
 // State is what an owner says of itself.
@@ -66,17 +68,42 @@ func Dial(ctx context.Context, dir string) (net.Conn, error) {
 
 func nobody(dir string, err error) error {
 	return &sandbox.Error{
-		Op: op, Code: sandbox.CodeUnavailable, Err: err,
+		Op: op, Code: sandbox.CodeUnavailable, Err: err, Retryable: true, // nothing was sent, and another may take its place
 		Message: "no server runs on " + dir + "; start one with glassbox serve",
 	}
 }
 
-// Transport sends every request to the owner.
+// Transport sends every request to the owner. When that one has ended, a
+// request waits some moments for the one that takes its place.
 func Transport(dir string) *http.Transport {
+	return transport(func(ctx context.Context) (net.Conn, error) { return dialNext(ctx, dir) })
+}
+
+func transport(dial func(context.Context) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
-		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return Dial(ctx, dir) },
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second,
 		WriteBufferSize: 64 << 10, ReadBufferSize: 64 << 10,
+	}
+}
+
+const (
+	nextPatience = 3 * time.Second // who takes over waits up to 2 s for the lock
+	nextEvery    = 20 * time.Millisecond
+)
+
+// dialNext dials, and if nobody is there waits for the next owner.
+func dialNext(ctx context.Context, dir string) (net.Conn, error) {
+	for until := time.Now().Add(nextPatience); ; {
+		conn, err := Dial(ctx, dir)
+		if e, ok := errors.AsType[*sandbox.Error](err); !ok || !e.Retryable || time.Now().After(until) {
+			return conn, err
+		}
+		select {
+		case <-time.After(nextEvery):
+		case <-ctx.Done():
+			return nil, err
+		}
 	}
 }
 
@@ -124,6 +151,7 @@ func (l *Lease) Close() error { return l.body.Close() }
 // body is an answer on a connection of its own.
 type body struct {
 	io.ReadCloser
+	status    int
 	transport *http.Transport
 }
 
@@ -133,10 +161,39 @@ func (b *body) Close() error {
 	return err
 }
 
+// HandOver asks the owner to make way for this process. It does if it owns the
+// directory only because nobody else did; a server stays.
+func HandOver(ctx context.Context, dir string) (makesWay bool, err error) {
+	resp, err := ask(ctx, dir, http.MethodPost, PathHandOver)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Close()
+	switch resp.status {
+	case http.StatusAccepted, http.StatusConflict, http.StatusNotFound: // the last is older than the question
+		return resp.status == http.StatusAccepted, nil
+	}
+	return false, answered(dir, resp.status)
+}
+
+func answered(dir string, status int) error {
+	return &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: Socket(dir) + " answers " + strconv.Itoa(status)}
+}
+
 func get(ctx context.Context, dir, route string) (*body, error) {
-	transport := Transport(dir)
+	b, err := ask(ctx, dir, http.MethodGet, route)
+	if err == nil && b.status != http.StatusOK {
+		b.Close()
+		return nil, answered(dir, b.status)
+	}
+	return b, err
+}
+
+// ask asks who owns the directory now.
+func ask(ctx context.Context, dir, method, route string) (*body, error) {
+	transport := transport(func(ctx context.Context) (net.Conn, error) { return Dial(ctx, dir) })
 	transport.ResponseHeaderTimeout = answerTimeout
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+route, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+route, http.NoBody)
 	if err != nil {
 		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeInternal, Err: err}
 	}
@@ -147,10 +204,5 @@ func get(ctx context.Context, dir, route string) (*body, error) {
 		}
 		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: "nobody answers at " + Socket(dir), Err: err}
 	}
-	b := &body{resp.Body, transport}
-	if resp.StatusCode != http.StatusOK {
-		b.Close()
-		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: Socket(dir) + " answers " + resp.Status}
-	}
-	return b, nil
+	return &body{resp.Body, resp.StatusCode, transport}, nil
 }

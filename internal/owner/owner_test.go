@@ -93,3 +93,74 @@ func TestLease(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A request of a client whose owner has ended waits for the next one; who asks
+// whether there is one does not.
+func TestNextOwner(t *testing.T) {
+	dir := t.TempDir()
+	client := &http.Client{Transport: owner.Transport(dir)}
+	t.Cleanup(client.CloseIdleConnections)
+	answer := make(chan error, 1)
+	go func() {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/", http.NoBody)
+		if err == nil {
+			var resp *http.Response
+			if resp, err = client.Do(req); err == nil {
+				err = resp.Body.Close()
+			}
+		}
+		answer <- err
+	}()
+	began := time.Now()
+	if _, err := owner.Ask(t.Context(), dir); !errors.Is(err, sandbox.ErrUnavailable) || time.Since(began) > time.Second {
+		t.Errorf("asked: %v after %v, want it told at once", err, time.Since(began))
+	}
+	select {
+	case err := <-answer:
+		t.Fatalf("the request did not wait: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	listener, err := sockets.Listen(owner.Socket(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Second}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	if err := <-answer; err != nil {
+		t.Errorf("got %v, want the answer of the next owner", err)
+	}
+}
+
+// Nobody comes: what could be sent again is an error that says so.
+func TestNoNextOwner(t *testing.T) {
+	t.Parallel()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := owner.Transport(t.TempDir()).RoundTrip(req)
+	if err == nil {
+		resp.Body.Close()
+	}
+	e, ok := errors.AsType[*sandbox.Error](err)
+	if !ok || !e.Retryable || !errors.Is(err, sandbox.ErrUnavailable) {
+		t.Errorf("got %v, want it unavailable, and to be tried again", err)
+	}
+}
+
+func TestHandOver(t *testing.T) {
+	for status, want := range map[int]struct{ makesWay, fails bool }{
+		http.StatusAccepted: {makesWay: true}, http.StatusConflict: {}, http.StatusNotFound: {}, http.StatusForbidden: {fails: true},
+	} {
+		dir, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost && r.URL.Path == owner.PathHandOver {
+				w.WriteHeader(status)
+			}
+		})
+		makesWay, err := owner.HandOver(t.Context(), dir)
+		if makesWay != want.makesWay || (err != nil) != want.fails {
+			t.Errorf("%d: got %v, %v", status, makesWay, err)
+		}
+	}
+}
