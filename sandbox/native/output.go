@@ -35,7 +35,9 @@ func (p *process) read(r *os.File, stream sandbox.Stream) {
 	rest := -1 // in the pipe after the leader's exit
 	var pace pacer
 	for {
-		pace.wait(p.exited)
+		if p.terminal == nil { // which holds 4 KiB: there is nothing to wait for
+			pace.wait(p.exited)
+		}
 		buffer := buffers.Get().(*[]byte)
 		n, err := r.Read(*buffer)
 		pace.read(n)
