@@ -95,7 +95,7 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 		// What it keeps for a while counts as the sandbox's own: the history
 		// folder outlives that.
 		Execd: &execd.Options{
-			Token: boot.ExecdToken, Home: environment(boot)["HOME"], EnvFile: execdEnvFile, Logger: logger,
+			Token: boot.ExecdToken, Workdir: boot.Workdir, Home: environment(boot)["HOME"], EnvFile: execdEnvFile, Logger: logger,
 		},
 	})
 	return serveDoors(ctx, boot, server, logger)

@@ -48,7 +48,7 @@ func (h *Handler) runCommand(w http.ResponseWriter, r *http.Request) error {
 		return out.refuse(err)
 	}
 	if req.Background {
-		if err := h.follow(p); err != nil {
+		if _, err := h.follow(p, nil); err != nil {
 			return out.refuse(err)
 		}
 		_ = out.send(begin(p.ID()), pong(), &event{Type: "execution_complete"})

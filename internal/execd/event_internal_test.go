@@ -92,7 +92,7 @@ func TestSpool(t *testing.T) {
 		}
 		total += int64(len(block))
 	}
-	r, end := s.from(0)
+	r, _, end := s.from(0)
 	var kept bytes.Buffer
 	if _, err := kept.ReadFrom(r); err != nil || end != total {
 		t.Fatalf("got the end %d, %v, want %d", end, err, total)
@@ -101,7 +101,7 @@ func TestSpool(t *testing.T) {
 		t.Errorf("%d bytes are kept", kept.Len())
 	}
 	across := s.turn - 8
-	r, _ = s.from(across)
+	r, _, _ = s.from(across)
 	kept.Reset()
 	if _, err := kept.ReadFrom(r); err != nil || int64(kept.Len()) != total-across || !strings.HasPrefix(kept.String(), "89abcdef0123") {
 		t.Errorf("from %d: got %d bytes, %v", across, kept.Len(), err)

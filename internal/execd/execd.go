@@ -12,6 +12,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -35,6 +36,8 @@ type Options struct {
 	// Token is what every request carries in wire.HeaderExecdToken. Empty:
 	// nobody is let in.
 	Token string
+	// Workdir is where relative paths begin, as the session has it.
+	Workdir string
 	// Home is what ~ stands for in a path; empty: /root.
 	Home string
 	// Dir is a directory for what shells keep between their runs, which may be
@@ -57,6 +60,7 @@ type Handler struct {
 	opts    Options
 	jobs    *jobs
 	shells  *shells
+	ptys    *ptys
 	meter   meter
 	ports   http.Handler
 	mux     *http.ServeMux
@@ -65,7 +69,7 @@ type Handler struct {
 // New returns a handler of a session. The history tells of commands that ended
 // long ago; it may be nil.
 func New(session Session, store history.Reader, opts *Options) *Handler {
-	h := &Handler{session: session, store: store, opts: *opts, jobs: newJobs(), shells: newShells(), ports: newPorts(), mux: http.NewServeMux()}
+	h := &Handler{session: session, store: store, opts: *opts, jobs: newJobs(), shells: newShells(), ptys: newPTYs(), ports: newPorts(), mux: http.NewServeMux()}
 	if h.opts.Home == "" {
 		h.opts.Home = "/root"
 	}
@@ -97,8 +101,10 @@ func New(session Session, store history.Reader, opts *Options) *Handler {
 		"GET /metrics/watch":            h.watchMetrics,
 		"/code":                         notSpoken("code contexts"),
 		"/code/":                        notSpoken("code contexts"),
-		"/pty":                          notSpoken("terminals over this wire"),
-		"/pty/":                         notSpoken("terminals over this wire"),
+		"POST /pty":                     h.openPTY,
+		"GET /pty/{id}":                 h.ptyStatus,
+		"DELETE /pty/{id}":              h.closePTY,
+		"GET /pty/{id}/ws":              h.viewPTY,
 		"/v1/isolated/":                 notSpoken("isolated sessions"),
 	} {
 		h.mux.Handle(route, h.telling(handle))
@@ -165,6 +171,15 @@ type fault struct {
 	Message string `json:"message"`
 }
 
+// refusal is an error that execd has and we have not.
+type refusal struct {
+	status int
+	fault
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.Message }
+
 // codes are execd's own, where it has one; what is not here is RUNTIME_ERROR.
 var codes = map[sandbox.Code]string{
 	sandbox.CodeInvalid:           "INVALID_REQUEST_BODY",
@@ -189,6 +204,10 @@ func newFault(err error) *fault {
 
 // tell answers with an error; our own code stands in a header.
 func tell(w http.ResponseWriter, err error) {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		answerStatus(w, r.status, &r.fault)
+		return
+	}
 	code := sandbox.CodeOf(err)
 	w.Header().Set(wire.HeaderCode, string(code))
 	answerStatus(w, wire.StatusOf(code), newFault(err))

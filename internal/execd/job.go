@@ -24,7 +24,8 @@ type jobs struct {
 
 type job struct {
 	log  *spool
-	done chan struct{} // the log is whole
+	seen func(sandbox.Chunk) // is told of output before it is in the log; may be nil
+	done chan struct{}       // the log is whole
 }
 
 // maxEnded is how many logs of commands that have ended are kept.
@@ -48,15 +49,16 @@ func (j *jobs) retire(id string) {
 	}
 }
 
-// follow keeps the output of a background command.
-func (h *Handler) follow(p sandbox.Process) error {
+// follow keeps the output of a background command. It reads as fast as the
+// command prints, whoever looks at the log.
+func (h *Handler) follow(p sandbox.Process, seen func(sandbox.Chunk)) (*job, error) {
 	log, err := newSpool(h.opts.Dir)
 	if err != nil {
 		_ = p.Stop(context.Background()) // a command that nobody can ask for
 		_ = p.Close()
-		return &sandbox.Error{Op: "keep output", Code: sandbox.CodeInternal, Err: err}
+		return nil, &sandbox.Error{Op: "keep output", Code: sandbox.CodeInternal, Err: err}
 	}
-	j := &job{log: log, done: make(chan struct{})}
+	j := &job{log: log, seen: seen, done: make(chan struct{})}
 	h.jobs.mu.Lock()
 	h.jobs.byID[p.ID()] = j
 	h.jobs.mu.Unlock()
@@ -70,12 +72,15 @@ func (h *Handler) follow(p sandbox.Process) error {
 			if err != nil {
 				return
 			}
+			if j.seen != nil {
+				j.seen(c)
+			}
 			if err := log.write(c.Data); err != nil {
 				h.opts.Logger.Warn("output of a background command is lost", "operation", p.ID(), "error", err)
 			}
 		}
 	}()
-	return nil
+	return j, nil
 }
 
 // status is how a command stands, as execd tells it.
@@ -203,7 +208,7 @@ func (h *Handler) commandLogs(w http.ResponseWriter, r *http.Request, opID strin
 		}
 	}
 	if j := h.jobs.find(opID); j != nil {
-		body, end := j.log.from(from)
+		body, _, end := j.log.from(from)
 		return answerLog(w, body, max(from, end))
 	}
 	data, err := h.recall(r.Context(), opID, from)

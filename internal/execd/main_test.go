@@ -44,7 +44,7 @@ func newServer(t *testing.T) *setup {
 		t.Fatal(err)
 	}
 	session := record.New(inner, s.store, nil)
-	s.Server = httptest.NewServer(execd.New(session, s.store, &execd.Options{Token: token, Home: s.dir, Dir: s.tmp, EnvFile: s.env}))
+	s.Server = httptest.NewServer(execd.New(session, s.store, &execd.Options{Token: token, Workdir: s.dir, Home: s.dir, Dir: s.tmp, EnvFile: s.env}))
 	t.Cleanup(func() {
 		s.Close()
 		if err := errors.Join(session.Close(context.Background()), s.store.Close()); err != nil {
