@@ -3,6 +3,7 @@
 //
 //	glassbox-recorder init --boot FILE    process 1 of a sandbox of the local runtime
 //	glassbox-recorder serve --boot FILE   the recorder itself
+//	glassbox-recorder execd               execd's wire alone, in the place of an execd
 //	glassbox-recorder version
 package main
 
@@ -30,10 +31,11 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return fmt.Errorf("name what to do: init, serve or version")
+		return fmt.Errorf("name what to do: init, serve, execd or version")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	bootFile := flags.String("boot", wire.GuestBoot, "file that says who this recorder is")
+	listen := flags.String("listen", fmt.Sprintf("0.0.0.0:%d", wire.ExecdPort), "address at which execd's wire is spoken")
 	verbose := flags.Bool("verbose", false, "log each request")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -54,11 +56,18 @@ func run(args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		defer cancel()
-		return serve(ctx, boot, logger)
+		return untilTerm(func(ctx context.Context) error { return serve(ctx, boot, logger) })
+	case "execd":
+		return untilTerm(func(ctx context.Context) error { return serveExecd(ctx, *listen, logger) })
 	}
-	return fmt.Errorf("%q is not known: say init, serve or version", args[0])
+	return fmt.Errorf("%q is not known: say init, serve, execd or version", args[0])
+}
+
+// untilTerm runs what ends at SIGTERM.
+func untilTerm(serve func(context.Context) error) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	return serve(ctx)
 }
 
 func readBoot(name string) (*wire.Boot, error) {

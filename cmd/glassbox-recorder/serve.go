@@ -36,10 +36,7 @@ const execdEnvFile = "/opt/opensandbox/.env"
 
 // serve runs a recorder until ctx ends.
 func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error) {
-	// An ignored signal stays ignored in the programs that we start. Asking for
-	// it makes it an ordinary one again.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
-
+	defaultSignals()
 	unlock, err := lockDir(boot.HistoryDir)
 	if err != nil {
 		return err
@@ -99,6 +96,13 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 		},
 	})
 	return serveDoors(ctx, boot, server, logger)
+}
+
+// defaultSignals undoes what whoever started us has ignored: an ignored signal
+// stays ignored in the programs that we start. Asking for it makes it an
+// ordinary one again.
+func defaultSignals() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 }
 
 // serveDoors serves until ctx ends, which is no error.
