@@ -40,6 +40,8 @@ const (
 	CodeSandboxNotFound   Code = "sandbox_not_found"
 	CodeSandboxState      Code = "sandbox_state_error"
 	CodeSandboxDeleting   Code = "sandbox_deleting"
+	CodeSnapshotNotFound  Code = "snapshot_not_found"
+	CodeSnapshotState     Code = "snapshot_state_error"
 	CodeImageNotFound     Code = "image_not_found"
 	CodeIsolation         Code = "isolation_unavailable"
 	CodeUnsupported       Code = "unsupported_capability"
@@ -86,6 +88,8 @@ var kinds = map[Code]error{
 	CodeSandboxNotFound:   ErrNotFound,
 	CodeSandboxState:      ErrState,
 	CodeSandboxDeleting:   ErrState,
+	CodeSnapshotNotFound:  ErrNotFound,
+	CodeSnapshotState:     ErrState,
 	CodeImageNotFound:     ErrNotFound,
 	CodeIsolation:         ErrUnsupported,
 	CodeUnsupported:       ErrUnsupported,

@@ -40,6 +40,7 @@ type Info struct {
 	Reason     string            `json:"reason,omitempty"`
 	Message    string            `json:"message,omitempty"`
 	Image      string            `json:"image,omitempty"`
+	Snapshot   string            `json:"snapshot,omitempty"` // id of that from which it was made
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	CreatedAt  time.Time         `json:"created_at"`
 	ExpiresAt  time.Time         `json:"expires_at,omitzero"` // zero: it does not expire
@@ -49,7 +50,9 @@ type Info struct {
 // Spec says what sandbox to create. The zero value of a field leaves the
 // choice to the service.
 type Spec struct {
-	Image      string            `json:"image,omitempty"`
+	Image string `json:"image,omitempty"`
+	// Snapshot is the id of one to begin from, instead of an image.
+	Snapshot   string            `json:"snapshot,omitempty"`
 	Name       string            `json:"name,omitempty"` // shown to people, need not be unique
 	Env        map[string]string `json:"-"`              // values may be secrets, so they are never recorded
 	Metadata   map[string]string `json:"metadata,omitempty"`

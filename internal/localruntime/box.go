@@ -25,20 +25,24 @@ type box struct {
 
 	sockets []net.Listener // to serve: the recorder's, and the proxy's if any
 	renewed chan struct{}  // the expiry has changed
+	ending  chan struct{}  // closed when the sandbox is to be deleted
+	leave   func()         // closes ending, once
 	quit    chan struct{}  // closed when the sandbox is gone
 	served  chan struct{}  // closed when nothing is served any more
 
-	op sync.Mutex // held through create, pause, resume, renew, end, delete
+	op sync.Mutex // held through every change: create, pause, snapshot, end …
 
 	mu  sync.Mutex
 	rec *record
 }
 
 func (rt *Runtime) newBox(rec *record, d dir) *box {
+	ending := make(chan struct{})
 	return &box{
 		rt: rt, id: rec.Info.ID, dir: d, rec: rec, engine: rt.engines[rec.Engine],
 		control: newControl(rec.Info.ID, rt.opts.Logger),
 		renewed: make(chan struct{}, 1), quit: make(chan struct{}), served: make(chan struct{}),
+		ending: ending, leave: sync.OnceFunc(func() { close(ending) }),
 	}
 }
 
@@ -182,7 +186,8 @@ func (b *box) change(how func(*record)) error {
 	before := next.Info.State
 	how(&next)
 	if next.Info.State != before {
-		next.ChangedAt = b.rt.opts.Now().UTC()
+		next.ChangedAt = b.rt.now()
+		next.happened(next.ChangedAt, next.Info.Reason, next.Info.Message)
 	}
 	if err := b.dir.save(&next); err != nil {
 		return err

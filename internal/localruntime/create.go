@@ -24,7 +24,12 @@ func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 	if err := rt.wait(ctx); err != nil {
 		return nil, err
 	}
-	spec, err := normal(spec)
+	from, err := rt.useSnapshot(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	defer rt.releaseSnapshot(from)
+	spec, err = normal(from.fill(spec))
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +39,9 @@ func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 	}
 	limits, notHeld, err := readLimits(spec.Limits)
 	if err != nil {
+		return nil, err
+	}
+	if err := from.fit(limits); err != nil {
 		return nil, err
 	}
 	if image == ImageHere {
@@ -46,7 +54,7 @@ func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 		return nil, err
 	}
 	defer b.op.Unlock()
-	err = b.start(ctx, &launch{record: b.rec, dir: b.dir, limits: limits, env: spec.Env})
+	err = b.start(ctx, &launch{record: b.rec, dir: b.dir, limits: limits, env: spec.Env, snapshot: from.image()})
 	if err != nil {
 		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
@@ -84,16 +92,17 @@ func (rt *Runtime) prepare(spec *sandbox.Spec, image string, warnings []string) 
 		rt.giveHere(image)
 		return nil, err
 	}
-	now := rt.opts.Now().UTC().Truncate(time.Microsecond)
+	now := rt.now()
 	rec := &record{
 		Version: recordVersion, Spec: *spec, Engine: image, Recorder: recorder, ChangedAt: now,
 		Token: newToken(), ExecdToken: newToken(),
 		Info: sandbox.Info{
 			ID: id.NewRandom(), InstanceID: id.NewRandom(), Name: spec.Name, State: sandbox.Pending,
-			Reason: "STARTING", Image: spec.Image, Metadata: spec.Metadata, CreatedAt: now, Warnings: warnings,
+			Reason: "STARTING", Image: spec.Image, Snapshot: spec.Snapshot, Metadata: spec.Metadata, CreatedAt: now, Warnings: warnings,
 		},
 	}
 	rec.Spec.Env = nil
+	rec.happened(now, "CREATED", "")
 	if spec.Timeout > 0 {
 		rec.Info.ExpiresAt = now.Add(spec.Timeout)
 	}

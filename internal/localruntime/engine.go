@@ -1,6 +1,7 @@
 package localruntime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -19,6 +20,8 @@ type engine interface {
 	start(ctx context.Context, l *launch) (proc.Ref, []string, error)
 	pause(ctx context.Context, r *record, d dir) error
 	resume(ctx context.Context, r *record, d dir) error
+	// snapshot writes the files of a living sandbox to a new folder.
+	snapshot(ctx context.Context, r *record, d dir, into string) error
 	// fault tells why the process may have ended, if that can be known.
 	fault(r *record) string
 	// finish asks a running sandbox to write down how its commands end, and to
@@ -39,6 +42,9 @@ type launch struct {
 	dir    dir
 	limits *limits
 	env    map[string]string // the owner's
+	// snapshot is the folder that snapshot wrote for it to begin from; empty:
+	// none.
+	snapshot string
 }
 
 // isolated is the engine of the image host.
@@ -61,7 +67,7 @@ func (e *isolated) start(ctx context.Context, l *launch) (proc.Ref, []string, er
 			{Source: l.dir.history(), Target: wire.GuestHistory, Write: true},
 			{Source: l.record.Recorder, Target: guestRecorder, File: true},
 		},
-		Limits: l.limits.Limits, DiskSize: l.limits.disk,
+		Limits: l.limits.Limits, DiskSize: cmp.Or(l.limits.disk, defaultDisk), Snapshot: l.snapshot,
 	})
 	if err != nil && ctx.Err() == nil {
 		err = noIsolation("gVisor could not start a sandbox; glassbox doctor tells what this machine lacks", err)
@@ -75,6 +81,10 @@ func (e *isolated) pause(ctx context.Context, r *record, d dir) error {
 
 func (e *isolated) resume(ctx context.Context, r *record, d dir) error {
 	return e.runsc.Resume(ctx, r.Info.ID, string(d))
+}
+
+func (e *isolated) snapshot(ctx context.Context, r *record, d dir, into string) error {
+	return e.runsc.Snapshot(ctx, r.Info.ID, string(d), into)
 }
 
 func (e *isolated) fault(r *record) string {

@@ -44,7 +44,7 @@ func openFolder(name string) (string, error) {
 	if err := checkFolder(name); err != nil {
 		return "", err
 	}
-	for _, inner := range []string{"sandboxes", "recorders"} {
+	for _, inner := range []string{"sandboxes", "recorders", "snapshots"} {
 		inner = filepath.Join(name, inner)
 		if err := os.Mkdir(inner, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", noFolder(err)

@@ -114,7 +114,7 @@ func TestForeignStateDir(t *testing.T) {
 					t.Fatal(err)
 				}
 				rt.Close()
-				for _, name := range []string{"sandboxes", "recorders"} {
+				for _, name := range []string{"sandboxes", "recorders", "snapshots"} {
 					if info, err := os.Lstat(filepath.Join(state, name)); err != nil || info.Mode() != os.ModeDir|0o700 {
 						t.Errorf("%s: %v %v", name, err, info)
 					}

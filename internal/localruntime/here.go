@@ -64,6 +64,17 @@ func (here) resume(context.Context, *record, dir) error {
 	return &sandbox.Error{Op: "resume sandbox", Code: sandbox.CodeUnsupported, Message: "a sandbox without isolation cannot be paused"}
 }
 
+func (here) snapshot(_ context.Context, r *record, _ dir, _ string) error {
+	return errNothingToKeep(r.Info.ID)
+}
+
+func errNothingToKeep(id string) error {
+	return &sandbox.Error{
+		Op: "take snapshot", Sandbox: id, Code: sandbox.CodeUnsupported,
+		Message: "a sandbox without isolation works on the files of this very machine; there is nothing to keep",
+	}
+}
+
 func (here) fault(*record) string { return "the recorder ended" }
 
 // finish leaves it to remove, which asks before it kills.

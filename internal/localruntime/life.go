@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 	"time"
 
@@ -35,6 +36,7 @@ func (rt *Runtime) Delete(ctx context.Context, id string) error {
 
 // delete ends the sandbox and keeps its history.
 func (b *box) delete(ctx context.Context, reason, message string) error {
+	b.leave() // nobody waits for a snapshot
 	b.op.Lock()
 	defer b.op.Unlock()
 	select {
@@ -82,6 +84,9 @@ func (b *box) finish(ctx context.Context) {
 // bury removes a sandbox that is being deleted, and keeps its history.
 func (b *box) bury(ctx context.Context, reason, message string) error {
 	if err := b.clear(ctx); err != nil {
+		return err
+	}
+	if err := os.Remove(b.dir.lastConsole()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return b.change(func(r *record) { r.entomb(reason, message, b.rt.opts.Now().UTC()) })
@@ -135,9 +140,10 @@ func (b *box) fail(ctx context.Context, why string) {
 	log.WarnContext(ctx, "sandbox failed", "reason", why)
 	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	err := b.change(func(r *record) {
+	err := b.dir.keepConsole()
+	err = errors.Join(err, b.change(func(r *record) {
 		r.Info.State, r.Info.Reason, r.Info.Message = sandbox.Failed, "ENDED", why
-	})
+	}))
 	if err = errors.Join(err, b.clear(cleaning)); err != nil {
 		log.ErrorContext(ctx, "failed sandbox could not be cleared away", "error", err)
 	}
@@ -229,7 +235,11 @@ func (rt *Runtime) Renew(ctx context.Context, id string, at time.Time) (*sandbox
 	if err := b.dir.writeExpiry(at); err != nil {
 		return nil, &sandbox.Error{Op: "renew sandbox", Sandbox: id, Code: sandbox.CodeInternal, Err: err}
 	}
-	if err := b.change(func(r *record) { r.Info.ExpiresAt = at.UTC() }); err != nil {
+	err = b.change(func(r *record) {
+		r.Info.ExpiresAt = at.UTC()
+		r.happened(rt.now(), "RENEWED", "it expires at "+at.UTC().Format(time.RFC3339))
+	})
+	if err != nil {
 		return nil, err
 	}
 	select {

@@ -13,7 +13,7 @@ import (
 // limits are a sandbox's limits, read.
 type limits struct {
 	cgroup.Limits
-	disk int64
+	disk int64 // of the writable layer; 0: none was given
 }
 
 const (
@@ -24,7 +24,7 @@ const (
 // readLimits reads limits as OpenSandbox writes them. What cannot be read is
 // an error; what is not known here is a warning.
 func readLimits(texts map[string]string) (*limits, []string, error) {
-	l := &limits{disk: defaultDisk}
+	l := &limits{}
 	var warnings []string
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		var ok bool

@@ -41,6 +41,8 @@ type Options struct {
 	// ImageAliases lead from the name of an image to the one that is given in
 	// its place: to "host". [AnyImage] leads from every other name.
 	ImageAliases map[string]string
+	// SnapshotCap bounds what all snapshots take on the host's disk; 0: 32 GiB.
+	SnapshotCap int64
 	// AllowPrivateNetwork lists the private networks that sandboxes may reach
 	// through the proxy; none by default.
 	AllowPrivateNetwork []netip.Prefix
@@ -58,6 +60,7 @@ type Options struct {
 const (
 	defaultRetention  = 7 * 24 * time.Hour
 	defaultHistoryCap = 2 << 30
+	defaultSnapshots  = 32 << 30
 	defaultWatchEvery = 3 * time.Second
 )
 
@@ -72,6 +75,7 @@ func (o *Options) withDefaults() (*Options, error) {
 	opts.ImageAliases = maps.Clone(opts.ImageAliases)
 	opts.Retention = cmp.Or(opts.Retention, defaultRetention)
 	opts.HistoryCap = cmp.Or(opts.HistoryCap, defaultHistoryCap)
+	opts.SnapshotCap = cmp.Or(opts.SnapshotCap, defaultSnapshots)
 	opts.WatchEvery = cmp.Or(opts.WatchEvery, defaultWatchEvery)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -33,6 +32,7 @@ type record struct {
 	DeletedAt  time.Time `json:"deleted_at,omitzero"`
 	// ChangedAt is when the state changed last.
 	ChangedAt time.Time `json:"changed_at"`
+	Events    []event   `json:"events,omitempty"` // oldest first
 }
 
 const recordVersion = 1
@@ -167,20 +167,9 @@ func syncDir(name string) error {
 // console returns the last words of the sandbox's first process, for the text
 // of an error.
 func (d dir) console() string {
-	file, err := os.Open(d.file("console.log")) // the engine's, no path of the sandbox
-	if err != nil {
+	text, _ := d.lastWords(2048)
+	if text = strings.TrimSpace(text); text == "" {
 		return ""
 	}
-	defer file.Close()
-	const most = 2048
-	if size, err := file.Seek(0, io.SeekEnd); err != nil || size == 0 {
-		return ""
-	} else if _, err := file.Seek(max(0, size-most), io.SeekStart); err != nil {
-		return ""
-	}
-	text, err := io.ReadAll(io.LimitReader(file, most))
-	if err != nil {
-		return ""
-	}
-	return ": " + strings.ToValidUTF8(strings.TrimSpace(string(text)), "?")
+	return ": " + strings.ToValidUTF8(text, "?")
 }

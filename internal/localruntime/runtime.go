@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
@@ -25,15 +26,17 @@ type Runtime struct {
 	ready   chan struct{} // closed by Run when the sandboxes are taken up
 	done    chan struct{} // closed when Run has ended
 	started chan *box     // new sandboxes, for Run to serve
-	once    sync.Once     // gives the lock back
+	jobs    chan func(context.Context)
+	once    sync.Once // gives the lock back
 
-	mu      sync.Mutex
-	running bool
-	boxes   map[string]*box
-	copies  map[string]recorderCopy
-	listen  string
-	door    *door // from the beginning of Run
-	hereOne bool  // a sandbox without isolation exists or is being made
+	mu        sync.Mutex
+	running   bool
+	boxes     map[string]*box
+	snapshots map[string]*snapshot
+	copies    map[string]recorderCopy
+	listen    string
+	door      *door // from the beginning of Run
+	hereOne   bool  // a sandbox without isolation exists or is being made
 }
 
 // New takes the lock of the state folder. It starts nothing; Run does.
@@ -63,8 +66,8 @@ func New(opts *Options) (*Runtime, error) {
 			ImageHost: &isolated{&gvisor.Engine{Runsc: opts.Runsc, Self: opts.Self, SelfArgs: opts.SelfArgs}},
 			ImageHere: here{},
 		},
-		ready: make(chan struct{}), done: make(chan struct{}), started: make(chan *box),
-		boxes: map[string]*box{}, copies: map[string]recorderCopy{},
+		ready: make(chan struct{}), done: make(chan struct{}), started: make(chan *box), jobs: make(chan func(context.Context)),
+		boxes: map[string]*box{}, snapshots: map[string]*snapshot{}, copies: map[string]recorderCopy{},
 	}, nil
 }
 
@@ -103,6 +106,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	rt.door = door
 	rt.mu.Unlock()
 	serving.Go(func() { rt.serveState(ctx) })
+	rt.takeUpSnapshots(ctx)
 	for _, b := range rt.takeUp(ctx) {
 		serving.Go(func() { b.serve(ctx) })
 	}
@@ -114,9 +118,14 @@ func (rt *Runtime) Run(ctx context.Context) error {
 			return nil
 		case b := <-rt.started:
 			serving.Go(func() { b.serve(ctx) })
+		case job := <-rt.jobs:
+			serving.Go(func() { job(ctx) })
 		}
 	}
 }
+
+// now is the time as records tell it.
+func (rt *Runtime) now() time.Time { return rt.opts.Now().UTC().Truncate(time.Microsecond) }
 
 // wait waits until sandboxes can be worked with.
 func (rt *Runtime) wait(ctx context.Context) error {

@@ -120,7 +120,7 @@ func validName(name string) error {
 // OpenSandbox service has.
 func ValidateMetadata(metadata map[string]string) error {
 	if len(metadata) > maxMetadata {
-		return sandbox.Invalid("metadata", "must have at most 64 entries")
+		return tooMuchMetadata()
 	}
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		shown := strconv.Quote(clip(key))
@@ -141,6 +141,8 @@ func ValidateMetadata(metadata map[string]string) error {
 	}
 	return nil
 }
+
+func tooMuchMetadata() error { return sandbox.Invalid("metadata", "must have at most 64 entries") }
 
 // isLabel reports whether s is empty or a Kubernetes label value.
 func isLabel(s string) bool {

@@ -15,6 +15,8 @@ var statuses = map[sandbox.Code]int{
 	sandbox.CodeSandboxNotFound:   http.StatusNotFound,
 	sandbox.CodeSandboxState:      http.StatusConflict,
 	sandbox.CodeSandboxDeleting:   http.StatusConflict,
+	sandbox.CodeSnapshotNotFound:  http.StatusNotFound,
+	sandbox.CodeSnapshotState:     http.StatusConflict,
 	sandbox.CodeImageNotFound:     http.StatusNotFound,
 	sandbox.CodeIsolation:         http.StatusNotImplemented,
 	sandbox.CodeUnsupported:       http.StatusNotImplemented,

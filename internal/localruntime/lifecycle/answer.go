@@ -64,6 +64,10 @@ func fail(w http.ResponseWriter, err error, state string) {
 		theirs, status = "DOCKER::SANDBOX_IMAGE_PULL_FAILED", http.StatusInternalServerError // as the original
 	case sandbox.CodeSandboxState, sandbox.CodeSandboxDeleting:
 		theirs = state
+	case sandbox.CodeSnapshotNotFound:
+		theirs = "SNAPSHOT::NOT_FOUND"
+	case sandbox.CodeSnapshotState:
+		theirs = "SNAPSHOT::NOT_READY"
 	case sandbox.CodeInvalid:
 		theirs = "SANDBOX::INVALID_PARAMETER"
 		if e, ok := errors.AsType[*sandbox.Error](err); ok && e.Field == "metadata" {

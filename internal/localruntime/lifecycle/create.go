@@ -15,6 +15,7 @@ import (
 type description struct {
 	ID         string            `json:"id"`
 	Image      *imageRef         `json:"image,omitempty"`
+	SnapshotID string            `json:"snapshotId,omitempty"`
 	Status     status            `json:"status"`
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	Extensions map[string]string `json:"extensions,omitempty"`
@@ -35,7 +36,7 @@ type status struct {
 
 func (a *api) describe(r *http.Request, info *sandbox.Info) *description {
 	d := &description{
-		ID: info.ID, Image: &imageRef{info.Image}, Metadata: info.Metadata,
+		ID: info.ID, Image: &imageRef{info.Image}, SnapshotID: info.Snapshot, Metadata: info.Metadata,
 		Status:    status{State: info.State, Reason: info.Reason, Message: info.Message},
 		CreatedAt: timestamp(info.CreatedAt), Extensions: map[string]string{},
 	}
@@ -90,11 +91,8 @@ func (a *api) create(w http.ResponseWriter, r *http.Request, _ *route) {
 		return
 	}
 	switch {
-	case req.SnapshotID != "":
-		writeError(w, http.StatusNotFound, "SNAPSHOT::NOT_FOUND", "the local runtime has no snapshots")
-		return
-	case req.Image == nil || strings.TrimSpace(req.Image.URI) == "":
-		unprocessable(w, "give an image: {\"uri\": \"host\"}", "body", "image")
+	case (req.SnapshotID == "") == (req.image() == ""):
+		unprocessable(w, "give either an image, as {\"uri\": \"host\"}, or a snapshotId", "body", "image")
 		return
 	case req.Timeout != nil && *req.Timeout < 60:
 		unprocessable(w, "must be at least 60 seconds, or absent for no limit", "body", "timeout")
@@ -114,7 +112,7 @@ func (a *api) create(w http.ResponseWriter, r *http.Request, _ *route) {
 		return
 	}
 	answer := a.describe(r, info)
-	answer.Image = nil // as the original's answer to this request
+	answer.Image, answer.SnapshotID = nil, "" // as the original's answer to this request
 	writeJSON(w, http.StatusAccepted, answer)
 }
 
@@ -156,9 +154,16 @@ func camel(name string) string {
 	return strings.Join(words, "")
 }
 
+func (req *createRequest) image() string {
+	if req.Image == nil {
+		return ""
+	}
+	return strings.TrimSpace(req.Image.URI)
+}
+
 func (req *createRequest) spec() (*sandbox.Spec, error) {
 	spec := &sandbox.Spec{
-		Image: strings.TrimSpace(req.Image.URI), Metadata: req.Metadata, Entrypoint: req.Entrypoint,
+		Image: req.image(), Snapshot: req.SnapshotID, Metadata: req.Metadata, Entrypoint: req.Entrypoint,
 		Limits: req.ResourceLimits, Env: map[string]string{},
 		Name: req.Extensions[wire.ExtName], Workdir: req.Extensions[wire.ExtWorkdir], Network: req.Extensions[wire.ExtNetwork],
 		History: req.Extensions[wire.ExtHistory],

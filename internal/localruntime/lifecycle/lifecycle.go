@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/glassboxhq/glassbox/internal/wire"
@@ -28,7 +27,12 @@ import (
 // Runtime makes sandboxes and reaches them.
 type Runtime interface {
 	Keeper
+	sandbox.Pauser
+	sandbox.Renewer
+	sandbox.Labeler
+	sandbox.Snapshotter
 	Reacher
+	Diagnoser
 }
 
 // Keeper makes sandboxes and keeps them.
@@ -37,9 +41,6 @@ type Keeper interface {
 	Get(ctx context.Context, id string) (*sandbox.Info, error)
 	List(ctx context.Context) ([]*sandbox.Info, error)
 	Delete(ctx context.Context, id string) error
-	Pause(ctx context.Context, id string) (*sandbox.Info, error)
-	Resume(ctx context.Context, id string) (*sandbox.Info, error)
-	Renew(ctx context.Context, id string, at time.Time) (*sandbox.Info, error)
 }
 
 // Reacher reaches what runs in a sandbox.
@@ -148,15 +149,15 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) {
 	if !a.authorized(w, r) {
 		return
 	}
-	if parts[0] == "sandboxes" {
-		a.sandboxes(w, r, &route{prefix: prefix, parts: parts[1:]})
+	if noun := parts[0]; noun == "sandboxes" || noun == "snapshots" {
+		a.act(w, r, &route{prefix: prefix, noun: noun, parts: parts[1:]})
 		return
 	}
 	if escaped == "/metrics/events" && r.Method == http.MethodPost {
 		w.WriteHeader(http.StatusNoContent) // clients report how long a creation took
 		return
 	}
-	if first := parts[0]; first == "snapshots" || first == "pools" || first == "templates" {
+	if first := parts[0]; first == "pools" || first == "templates" {
 		notSupported(w, first)
 		return
 	}

@@ -28,10 +28,11 @@ const key = "the-key"
 type fake struct {
 	server *httptest.Server
 
-	mu     sync.Mutex
-	infos  []*sandbox.Info
-	specs  map[string]*sandbox.Spec
-	dialed int
+	mu        sync.Mutex
+	infos     []*sandbox.Info
+	snapshots []*sandbox.Snapshot
+	specs     map[string]*sandbox.Spec
+	dialed    int
 }
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 678900000, time.UTC)
@@ -41,6 +42,12 @@ func notThere(id string) error {
 }
 
 func (f *fake) Create(_ context.Context, spec *sandbox.Spec) (*sandbox.Info, error) {
+	if spec.Snapshot != "" {
+		if s, err := f.GetSnapshot(context.Background(), spec.Snapshot); err != nil || s.State != sandbox.SnapshotReady {
+			return nil, orElse(err, &sandbox.Error{Code: sandbox.CodeSnapshotState, Message: "it is not ready"})
+		}
+		spec.Image = "host"
+	}
 	if spec.Image != "host" && spec.Image != "here" {
 		return nil, &sandbox.Error{Code: sandbox.CodeImageNotFound, Message: "there is no image " + spec.Image + "; use host"}
 	}
@@ -50,7 +57,7 @@ func (f *fake) Create(_ context.Context, spec *sandbox.Spec) (*sandbox.Info, err
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	info := &sandbox.Info{
-		ID: id.NewRandom(), Name: spec.Name, State: sandbox.Running, Image: spec.Image, Metadata: spec.Metadata,
+		ID: id.NewRandom(), Name: spec.Name, State: sandbox.Running, Image: spec.Image, Snapshot: spec.Snapshot, Metadata: spec.Metadata,
 		CreatedAt: epoch.Add(time.Duration(len(f.infos)) * time.Second),
 	}
 	if spec.Timeout > 0 {
@@ -62,6 +69,13 @@ func (f *fake) Create(_ context.Context, spec *sandbox.Spec) (*sandbox.Info, err
 	f.infos = append([]*sandbox.Info{info}, f.infos...)
 	f.specs[info.ID] = spec
 	return info, nil
+}
+
+func orElse(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
 }
 
 func (f *fake) Get(_ context.Context, id string) (*sandbox.Info, error) {
@@ -120,6 +134,82 @@ func (f *fake) Renew(ctx context.Context, id string, at time.Time) (*sandbox.Inf
 		info.ExpiresAt = at
 	}
 	return info, err
+}
+
+func (f *fake) SetMetadata(ctx context.Context, id string, change map[string]*string) (*sandbox.Info, error) {
+	info, err := f.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := change["bad"]; ok {
+		return nil, sandbox.Invalid("metadata", "is bad")
+	}
+	for key, value := range change {
+		delete(info.Metadata, key)
+		if value != nil {
+			info.Metadata[key] = *value
+		}
+	}
+	return info, nil
+}
+
+func (f *fake) TakeSnapshot(_ context.Context, box, name string) (*sandbox.Snapshot, error) {
+	if err := f.reach(box); err != nil {
+		return nil, err
+	}
+	if name == "here" {
+		return nil, &sandbox.Error{Code: sandbox.CodeUnsupported, Message: "nothing to keep"}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := &sandbox.Snapshot{
+		ID: id.NewRandom(), Sandbox: box, Name: name, State: sandbox.SnapshotCreating, Reason: "ACCEPTED",
+		CreatedAt: epoch, ChangedAt: epoch, Size: int64(len(f.snapshots)),
+	}
+	f.snapshots = append([]*sandbox.Snapshot{s}, f.snapshots...)
+	return s, nil
+}
+
+func (f *fake) GetSnapshot(_ context.Context, id string) (*sandbox.Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.snapshots {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	return nil, &sandbox.Error{Code: sandbox.CodeSnapshotNotFound, Message: "there is no snapshot " + id}
+}
+
+func (f *fake) ListSnapshots(_ context.Context, box string) ([]*sandbox.Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(f.snapshots), func(s *sandbox.Snapshot) bool { return box != "" && s.Sandbox != box }), nil
+}
+
+func (f *fake) DeleteSnapshot(ctx context.Context, id string) error {
+	s, err := f.GetSnapshot(ctx, id)
+	if err == nil && s.State == sandbox.SnapshotCreating {
+		err = &sandbox.Error{Code: sandbox.CodeSnapshotState, Message: "it is being taken"}
+	}
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.snapshots = slices.DeleteFunc(f.snapshots, func(s *sandbox.Snapshot) bool { return s.ID == id })
+	return nil
+}
+
+func (f *fake) Diagnose(ctx context.Context, id string) (*lifecycle.Diagnosis, error) {
+	if _, err := f.Get(ctx, id); err != nil {
+		return nil, err
+	}
+	return &lifecycle.Diagnosis{
+		Facts:   [][2]string{{"id", id}, {"message", "two\nlines"}},
+		Events:  []lifecycle.Event{{At: epoch, What: "CREATED"}, {At: epoch.Add(time.Second), What: "ENDED", Message: "killed\x1b[2J"}},
+		Console: "one\ntwo\x1b[31m\nthree\n",
+	}, nil
 }
 
 func (f *fake) Spec(ctx context.Context, id string) (*sandbox.Spec, error) {
@@ -329,6 +419,9 @@ func TestRefusedCreate(t *testing.T) {
 		{"platform", `{"image":{"uri":"host"},"platform":{"os":"windows","arch":"amd64"}}`, "SANDBOX::INVALID_PARAMETER", 400},
 		{"here by image", `{"image":{"uri":"here"}}`, "SANDBOX::INVALID_PARAMETER", 400},
 		{"snapshot", `{"snapshotId":"x"}`, "SNAPSHOT::NOT_FOUND", 404},
+		{"snapshot by a path", `{"snapshotId":"../x"}`, "SNAPSHOT::NOT_FOUND", 404},
+		{"snapshot and image", `{"snapshotId":"x","image":{"uri":"host"}}`, "", 422},
+		{"snapshot of the wrong type", `{"snapshotId":7}`, "", 422},
 		{"too large", `{"image":{"uri":"` + strings.Repeat("x", 1<<20) + `"}}`, "SANDBOX::INVALID_PARAMETER", 413},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -364,7 +457,7 @@ func TestPauseRenewDelete(t *testing.T) {
 		{"POST", "/renew-expiration", `{"expiresAt":"soon"}`, "", 422},
 		{"POST", "/renew-expiration", `{}`, "", 422},
 		{"PUT", "/pause", "", "", 405},
-		{"PATCH", "/metadata", "{}", "SANDBOX::API_NOT_SUPPORTED", 501},
+		{"PATCH", "/networkpolicy", "{}", "SANDBOX::API_NOT_SUPPORTED", 501},
 		{"GET", "/nothing", "", "", 404},
 		{"DELETE", "", "", "", 204},
 		{"DELETE", "", "", "DOCKER::SANDBOX_NOT_FOUND", 404},
@@ -446,7 +539,8 @@ func TestDoors(t *testing.T) {
 		{"version needs none", "GET", "/v1/version", []string{noKey}, 200, ""},
 		{"health is read only", "POST", "/health", nil, 405, ""},
 		{"metrics", "POST", "/v1/metrics/events", nil, 204, ""},
-		{"snapshots", "GET", "/v1/snapshots", nil, 501, "SANDBOX::API_NOT_SUPPORTED"},
+		{"snapshots without a key", "GET", "/v1/snapshots", []string{noKey}, 401, "MISSING_API_KEY"},
+		{"diagnostics without a key", "GET", "/v1/sandboxes/" + id + "/diagnostics/logs", []string{noKey}, 401, "MISSING_API_KEY"},
 		{"pools", "GET", "/pools", nil, 501, "SANDBOX::API_NOT_SUPPORTED"},
 		{"unknown path", "GET", "/v1/nothing", nil, 404, ""},
 		{"no id", "GET", "/v1/sandboxes/", nil, 404, ""},

@@ -25,24 +25,28 @@ const (
 // maxBody bounds the body of a request of this API.
 const maxBody = 1 << 20
 
-// route is a path below /sandboxes.
+// route is a path below /sandboxes or /snapshots.
 type route struct {
 	prefix string
+	noun   string
 	parts  []string
 }
 
 // act answers one method at a route.
 type act func(http.ResponseWriter, *http.Request, *route)
 
-func (a *api) sandboxes(w http.ResponseWriter, r *http.Request, at *route) {
+func (a *api) act(w http.ResponseWriter, r *http.Request, at *route) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	acts := a.acts(at.parts)
+	if at.noun == "snapshots" {
+		acts = a.snapshotActs(at.parts)
+	}
 	switch serve, known := acts[r.Method]; {
 	case known:
 		serve(w, r, at)
 	case len(acts) > 0:
 		wrongMethod(w)
-	case len(at.parts) > 1 && slices.Contains([]string{"snapshots", "metadata", "networkpolicy", "diagnostics"}, at.parts[1]):
+	case len(at.parts) > 1 && at.parts[1] == "networkpolicy":
 		notSupported(w, at.parts[1])
 	default:
 		notFound(w)
@@ -60,6 +64,8 @@ func (a *api) acts(parts []string) map[string]act {
 		return map[string]act{http.MethodGet: a.get, http.MethodDelete: a.delete}
 	case len(parts) == 3 && parts[1] == "endpoints":
 		return map[string]act{http.MethodGet: a.endpoint}
+	case len(parts) == 3 && parts[1] == "diagnostics" && diagnostics[parts[2]] != nil:
+		return map[string]act{http.MethodGet: a.diagnose}
 	case len(parts) > 2:
 		return nil
 	}
@@ -70,6 +76,10 @@ func (a *api) acts(parts []string) map[string]act {
 		return map[string]act{http.MethodPost: a.resume}
 	case "renew-expiration":
 		return map[string]act{http.MethodPost: a.renew}
+	case "metadata":
+		return map[string]act{http.MethodPatch: a.setMetadata}
+	case "snapshots":
+		return map[string]act{http.MethodPost: a.takeSnapshot}
 	}
 	return nil
 }
@@ -182,14 +192,8 @@ func (a *api) endpoint(w http.ResponseWriter, r *http.Request, at *route) {
 // list answers with one page of the sandboxes that the filters leave.
 func (a *api) list(w http.ResponseWriter, r *http.Request, _ *route) {
 	query := r.URL.Query()
-	page, ok := number(query, "page", 1, 1<<31-1)
+	at, ok := readPage(w, query)
 	if !ok {
-		unprocessable(w, "must be a number from 1", "query", "page")
-		return
-	}
-	size, ok := number(query, "pageSize", 20, 200)
-	if !ok {
-		unprocessable(w, "must be a number between 1 and 200", "query", "pageSize")
 		return
 	}
 	labels, ok := readLabels(query.Get("metadata"))
@@ -203,23 +207,7 @@ func (a *api) list(w http.ResponseWriter, r *http.Request, _ *route) {
 		return
 	}
 	all = slices.DeleteFunc(all, func(info *sandbox.Info) bool { return !matches(info, query["state"], labels) })
-	first := min((page-1)*size, len(all))
-	items := []*description{}
-	for _, info := range all[first:min(first+size, len(all))] {
-		items = append(items, a.describe(r, info))
-	}
-	pages := (len(all) + size - 1) / size
-	writeJSON(w, http.StatusOK, map[string]any{"items": items, "pagination": map[string]any{
-		"page": page, "pageSize": size, "totalItems": len(all), "totalPages": pages, "hasNextPage": page < pages,
-	}})
-}
-
-func number(query url.Values, name string, missing, most int) (int, bool) {
-	if !query.Has(name) {
-		return missing, true
-	}
-	n, err := strconv.Atoi(query.Get(name))
-	return n, err == nil && n >= 1 && n <= most
+	writePage(w, at, all, func(info *sandbox.Info) any { return a.describe(r, info) })
 }
 
 // readLabels reads the query string within the query string.
@@ -242,8 +230,7 @@ func readLabels(text string) (map[string]string, bool) {
 }
 
 func matches(info *sandbox.Info, states []string, labels map[string]string) bool {
-	ofState := func(state string) bool { return strings.EqualFold(state, string(info.State)) }
-	if len(states) > 0 && !slices.ContainsFunc(states, ofState) {
+	if !anyState(states, string(info.State)) {
 		return false
 	}
 	for key, value := range labels {
@@ -254,20 +241,30 @@ func matches(info *sandbox.Info, states []string, labels map[string]string) bool
 	return true
 }
 
+// anyState reports whether a state is one of those asked for; none: all are.
+func anyState(states []string, state string) bool {
+	return len(states) == 0 || slices.ContainsFunc(states, func(asked string) bool { return strings.EqualFold(asked, state) })
+}
+
 // readBody reads a JSON object, and answers the request when there is none.
 func readBody(w http.ResponseWriter, r *http.Request, v any) bool {
-	text, err := io.ReadAll(r.Body)
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		writeError(w, http.StatusRequestEntityTooLarge, "SANDBOX::INVALID_PARAMETER",
-			"the body is over the limit of "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes")
+	text, ok := readAll(w, r)
+	if !ok {
 		return false
-	}
-	if err != nil {
-		return false // the client went
 	}
 	if err := json.Unmarshal(text, v); err != nil {
 		unprocessable(w, "the body must be a JSON object", "body")
 		return false
 	}
 	return true
+}
+
+func readAll(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	text, err := io.ReadAll(r.Body)
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		writeError(w, http.StatusRequestEntityTooLarge, "SANDBOX::INVALID_PARAMETER",
+			"the body is over the limit of "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes")
+		return nil, false
+	}
+	return text, err == nil // else the client went
 }
