@@ -93,7 +93,32 @@ func (b *Sandbox) Renew(ctx context.Context, life time.Duration) error {
 	if life <= 0 {
 		return sandbox.Invalid("life", "must be positive")
 	}
-	return b.service.provider.Renew(ctx, b.info.ID, time.Now().Add(life))
+	_, err := b.service.renew(ctx, b.info.ID, time.Now().Add(life))
+	return err
+}
+
+// Pause stops all processes of the sandbox where they are. Its expiry stands.
+func (b *Sandbox) Pause(ctx context.Context) error {
+	_, err := b.service.pause(ctx, b.info.ID)
+	return err
+}
+
+// Resume lets the paused sandbox go on.
+func (b *Sandbox) Resume(ctx context.Context) error {
+	_, err := b.service.resume(ctx, b.info.ID)
+	return err
+}
+
+// SetMetadata sets the named entries of the sandbox's metadata, removes those
+// that are nil, and leaves the others.
+func (b *Sandbox) SetMetadata(ctx context.Context, change map[string]*string) (*Info, error) {
+	return b.service.setMetadata(ctx, b.info.ID, change)
+}
+
+// TakeSnapshot keeps the files of the sandbox as they are, and returns when
+// they are kept.
+func (b *Sandbox) TakeSnapshot(ctx context.Context, name string) (*Snapshot, error) {
+	return b.service.takeSnapshot(ctx, b.info.ID, name)
 }
 
 // History reads what was done in the sandbox.

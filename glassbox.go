@@ -67,6 +67,9 @@ type Options struct {
 	Name string
 	// Image to run; empty: python:3.12, and host on our local runtime.
 	Image string
+	// Snapshot is the id of one to begin from, instead of an image; its working
+	// directory is the default.
+	Snapshot string
 	// Workdir is where commands run and relative paths begin, made if it is
 	// not there; empty: /workspace.
 	Workdir string
@@ -242,7 +245,7 @@ func (s *service) delete(ctx context.Context, id string) error {
 	if err != nil { // what cannot be recorded is deleted all the same: it may be the way out
 		return errors.Join(deleteErr, err)
 	}
-	return errors.Join(deleteErr, entry.deleted(deleteErr))
+	return errors.Join(deleteErr, entry.ended(nil, deleteErr))
 }
 
 // service is a connection to an OpenSandbox service.
@@ -271,7 +274,7 @@ func (s *service) close() (err error) {
 
 func (s *service) spec() *sandbox.Spec {
 	spec := &sandbox.Spec{
-		Image: s.opts.Image, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.TTL,
+		Image: s.opts.Image, Snapshot: s.opts.Snapshot, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.TTL,
 		Limits: s.opts.Limits, Network: s.opts.Network, Workdir: s.opts.Workdir, History: string(s.opts.HistoryMode),
 		Concurrency:   s.opts.Concurrency,
 		NoFileChanges: s.opts.NoFileChanges,
@@ -282,6 +285,9 @@ func (s *service) spec() *sandbox.Spec {
 			panic(err) // plain values only
 		}
 		spec.HistoryConfig = config
+	}
+	if spec.Snapshot != "" {
+		return spec // which brings them
 	}
 	if spec.Workdir == "" {
 		spec.Workdir = wire.DefaultWorkdir

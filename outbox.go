@@ -19,10 +19,11 @@ import (
 )
 
 // outbox keeps the records of what happens while there is no recorder: the
-// creation of a sandbox, and its end. A record is a file, written whole before
-// and after the act. That of a creation goes into the sandbox's own history as
-// soon as there is one; that of a creation that failed, or of an end, has no
-// history to go to and stays here for its retention.
+// creation of a sandbox, and its end, and what is done with it from outside, as
+// a pause. A record is a file, written whole before and after the act. It goes
+// into the sandbox's own history as soon as that can be reached; that of a
+// creation that failed, or of an end, has no history to go to and stays here
+// for its retention.
 type outbox struct {
 	dir  string
 	mask *redact.Masker // of what is written
@@ -71,7 +72,7 @@ func createRequest(spec *sandbox.Spec) json.RawMessage {
 		names[name] = "***"
 	}
 	fields := map[string]any{
-		"image": spec.Image, "workdir": spec.Workdir, "name": spec.Name, "metadata": spec.Metadata,
+		"image": spec.Image, "snapshot": spec.Snapshot, "workdir": spec.Workdir, "name": spec.Name, "metadata": spec.Metadata,
 		"env": names, "limits": spec.Limits, "network": spec.Network, "timeout_seconds": spec.Timeout.Seconds(),
 	}
 	for name, value := range fields {
@@ -121,12 +122,16 @@ func (e *entry) done(ctx context.Context, box *Sandbox) error {
 	return e.deliver(ctx, box)
 }
 
-// deleted records the end of a sandbox, or that it could not be deleted.
-func (e *entry) deleted(err error) error {
+// ended records what came of an act on a sandbox that is there.
+func (e *entry) ended(result map[string]any, err error) error {
 	if err != nil {
 		return e.failed(err)
 	}
-	e.end(sandbox.Succeeded, map[string]any{"sandbox_id": e.Sandbox})
+	if result == nil {
+		result = map[string]any{}
+	}
+	result["sandbox_id"] = e.Sandbox
+	e.end(sandbox.Succeeded, result)
 	return e.save()
 }
 
@@ -310,6 +315,8 @@ func (e *entry) fault(err error) error {
 		act = "creation"
 	case history.SandboxDelete:
 		act = "deletion"
+	default:
+		act = strings.TrimPrefix(act, "sandbox.")
 	}
 	return outboxError("record the "+act, err)
 }

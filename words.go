@@ -54,6 +54,9 @@ type TerminalSize = sandbox.TerminalSize
 // Info describes a sandbox.
 type Info = sandbox.Info
 
+// Snapshot describes the kept files of a sandbox.
+type Snapshot = sandbox.Snapshot
+
 // FileInfo describes a file in a sandbox.
 type FileInfo = sandbox.FileInfo
 

@@ -39,6 +39,11 @@ const (
 	TerminalSession  = "terminal.session"
 	SandboxCreate    = "sandbox.create"
 	SandboxDelete    = "sandbox.delete"
+	SandboxPause     = "sandbox.pause"
+	SandboxResume    = "sandbox.resume"
+	SandboxRenew     = "sandbox.renew"
+	SandboxMetadata  = "sandbox.metadata"
+	SandboxSnapshot  = "sandbox.snapshot"
 	RecorderRestart  = "recorder.restarted" // a recorder took over from one that died
 	HistoryGap       = "history.gap"        // operations ran that could not be recorded
 	NetworkConnect   = "network.connect"    // an outgoing connection through the local runtime's proxy

@@ -71,6 +71,7 @@ func parseEnv(list []string) (map[string]string, error) {
 // sandboxFlags say what sandbox to make.
 type sandboxFlags struct {
 	name, image, network, memory string
+	snapshot                     string
 	labels                       []string
 	ttl                          time.Duration
 	commands                     int
@@ -84,6 +85,7 @@ func (f *sandboxFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "", "`name` to show, of any script")
 	flags.StringVar(&f.image, "image", "", "`image`; on this machine: host")
+	flags.StringVar(&f.snapshot, "snapshot", "", "`snapshot` to begin from, by id or name, instead of an image")
 	flags.StringVar(&f.network, "network", "", "none or proxy (`kind`, on this machine only; default proxy)")
 	flags.StringVar(&f.memory, "memory", "", "memory `limit`, as in 512Mi")
 	flags.StringArrayVar(&f.labels, "label", nil, "metadata, as `key=value`; may be given again")
@@ -101,7 +103,10 @@ func (f *sandboxFlags) options(a *app) (*glassbox.Options, error) {
 	if f.image == "here" {
 		return nil, usage("--image here means no isolation; say --here instead")
 	}
-	opts.NoFileChanges = f.noFileChanges
+	if f.snapshot != "" && (f.image != "" || a.flags.here) {
+		return nil, usage("--snapshot brings its own image; leave out --image and --here")
+	}
+	opts.NoFileChanges, opts.Snapshot = f.noFileChanges, f.snapshot
 	opts.Name, opts.Image, opts.Network, opts.TTL = f.name, f.image, f.network, f.ttl
 	if f.memory != "" {
 		opts.Limits = map[string]string{"memory": f.memory}
@@ -206,6 +211,11 @@ func (a *app) create(ctx context.Context, opts *glassbox.Options) (*glassbox.San
 	url, err := a.service(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if opts.Snapshot != "" {
+		if opts.Snapshot, err = a.findSnapshot(ctx, url, opts.Snapshot); err != nil {
+			return nil, err
+		}
 	}
 	done := a.progress("creating a sandbox")
 	box, err := glassbox.Create(ctx, url, opts)

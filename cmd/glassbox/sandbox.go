@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/internal/wire"
 )
 
 func (a *app) sandboxCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "sandbox", Short: "Create, list, get and delete sandboxes", Aliases: []string{"sb"}}
-	cmd.AddCommand(a.sandboxCreate(), a.sandboxList(), a.sandboxGet(), a.sandboxDelete())
+	cmd := &cobra.Command{Use: "sandbox", Short: "Create, list, change and delete sandboxes", Aliases: []string{"sb"}}
+	cmd.AddCommand(a.sandboxCreate(), a.sandboxList(), a.sandboxGet(), a.sandboxDelete(), a.sandboxPause(), a.sandboxResume(), a.sandboxRenew(), a.sandboxLabel(), a.snapshotCommand())
 	return cmd
 }
 
@@ -57,7 +60,8 @@ func (a *app) sandboxCreate() *cobra.Command {
 }
 
 func (a *app) sandboxList() *cobra.Command {
-	return &cobra.Command{
+	var labels []string
+	cmd := &cobra.Command{
 		Use: "list", Short: "List sandboxes, newest first", Aliases: []string{"ls"}, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := a.service(cmd.Context())
@@ -65,6 +69,9 @@ func (a *app) sandboxList() *cobra.Command {
 				return err
 			}
 			list, err := glassbox.List(cmd.Context(), url, a.options())
+			if err == nil {
+				list, err = withLabels(list, labels)
+			}
 			if err != nil {
 				return err
 			}
@@ -76,6 +83,8 @@ func (a *app) sandboxList() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().StringArrayVar(&labels, "label", nil, "only those with this metadata, as `key=value`; may be given again")
+	return cmd
 }
 
 func (a *app) sandboxGet() *cobra.Command {
@@ -97,10 +106,16 @@ func (a *app) sandboxGet() *cobra.Command {
 					{"state", string(info.State)},
 					{"message", info.Message},
 					{"image", info.Image},
+					{"snapshot", info.Snapshot},
 					{"created", moment(info.CreatedAt)},
 					{"expires", moment(info.ExpiresAt)},
 				} {
 					t.row(fact[0], fact[1])
+				}
+				for _, key := range slices.Sorted(maps.Keys(info.Metadata)) {
+					if key != wire.MetaInstance && key != wire.MetaName { // ours
+						t.row("label", key+"="+info.Metadata[key])
+					}
 				}
 				for _, warning := range info.Warnings {
 					t.row("warning", warning)

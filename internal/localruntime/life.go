@@ -197,7 +197,7 @@ func (rt *Runtime) move(ctx context.Context, id string, from, to sandbox.State) 
 	err = b.change(func(r *record) {
 		r.Info.State, r.Info.Reason, r.Info.Message = to, "RUNNING", ""
 		if to == sandbox.Paused {
-			r.Info.Reason = "PAUSED"
+			r.Info.Reason, r.Info.Message = "PAUSED", "it stands still; resume it to go on"
 		}
 	})
 	return b.info(), err

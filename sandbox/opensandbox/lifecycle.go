@@ -1,6 +1,7 @@
 package opensandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -25,7 +26,8 @@ type answer struct {
 	Image struct {
 		URI string `json:"uri"`
 	} `json:"image"`
-	Status struct {
+	Snapshot string `json:"snapshotId"`
+	Status   struct {
 		State   sandbox.State `json:"state"`
 		Reason  string        `json:"reason"`
 		Message string        `json:"message"`
@@ -40,7 +42,7 @@ func (a *answer) info() *sandbox.Info {
 	info := &sandbox.Info{
 		ID: a.ID, InstanceID: a.Metadata[wire.MetaInstance], Name: a.Extensions[wire.ExtName],
 		State: a.Status.State, Reason: a.Status.Reason, Message: a.Status.Message,
-		Image: a.Image.URI, Metadata: a.Metadata, CreatedAt: a.CreatedAt,
+		Image: a.Image.URI, Snapshot: a.Snapshot, Metadata: a.Metadata, CreatedAt: a.CreatedAt,
 	}
 	if info.Name == "" {
 		info.Name = a.Metadata[wire.MetaName]
@@ -68,8 +70,12 @@ func (p *Provider) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 		metadata[wire.MetaName] = spec.Name
 	}
 	body := map[string]any{
-		"image": map[string]string{"uri": spec.Image}, "entrypoint": spec.Entrypoint,
-		"resourceLimits": map[string]string{}, "metadata": metadata, "extensions": extensions(spec),
+		"entrypoint": spec.Entrypoint, "resourceLimits": map[string]string{}, "metadata": metadata, "extensions": extensions(spec),
+	}
+	if spec.Snapshot == "" {
+		body["image"] = map[string]string{"uri": spec.Image}
+	} else {
+		body["snapshotId"] = spec.Snapshot
 	}
 	if len(spec.Entrypoint) == 0 {
 		body["entrypoint"] = []string{"tail", "-f", "/dev/null"}
@@ -95,9 +101,8 @@ func (p *Provider) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 		return nil, p.fault(c, &sandbox.Error{Code: sandbox.CodeProvider, Message: "the service answered without an id of the sandbox"})
 	}
 	info := a.info()
-	if info.Image == "" {
-		info.Image = spec.Image // the answer to this one request leaves it out
-	}
+	// The answer to this one request leaves out what it was made from.
+	info.Image, info.Snapshot = cmp.Or(info.Image, spec.Image), spec.Snapshot
 	return info, nil
 }
 
@@ -130,8 +135,10 @@ func extensions(spec *sandbox.Spec) map[string]string {
 // ValidateSpec tells what of a spec no service can be asked for.
 func ValidateSpec(spec *sandbox.Spec) error {
 	switch {
-	case spec == nil || strings.TrimSpace(spec.Image) == "":
+	case spec == nil || strings.TrimSpace(spec.Image) == "" && spec.Snapshot == "":
 		return sandbox.Invalid("image", "must not be empty")
+	case spec.Image != "" && spec.Snapshot != "":
+		return sandbox.Invalid("snapshot", "brings its own image; give one of the two")
 	case utf8.RuneCountInString(spec.Name) > 128:
 		return sandbox.Invalid("name", "must be at most 128 characters")
 	case !utf8.ValidString(spec.Name) || strings.IndexFunc(spec.Name, unicode.IsControl) >= 0:
@@ -180,35 +187,18 @@ func validID(s string) error {
 	return nil
 }
 
-const pageSize = 200
-
 // List implements sandbox.Provider: newest first, every page.
 func (p *Provider) List(ctx context.Context) ([]*sandbox.Info, error) {
-	var list []*sandbox.Info
-	seen := map[string]bool{} // one that is made meanwhile moves others to the next page
-	for page := 1; ; page++ {
-		var a struct {
-			Items      []answer `json:"items"`
-			Pagination struct {
-				HasNext bool `json:"hasNextPage"`
-			} `json:"pagination"`
-		}
-		query := url.Values{"page": {strconv.Itoa(page)}, "pageSize": {strconv.Itoa(pageSize)}}
-		err := p.do(ctx, &call{op: "list sandboxes", method: http.MethodGet, path: "/sandboxes", query: query, repeat: true}, &a)
-		if err != nil {
-			return nil, err
-		}
-		before := len(list)
-		for i := range a.Items {
-			if id := a.Items[i].ID; !seen[id] {
-				seen[id] = true
-				list = append(list, a.Items[i].info())
-			}
-		}
-		if !a.Pagination.HasNext || len(list) == before {
-			return list, nil
-		}
+	answers, err := pages(ctx, p, &call{op: "list sandboxes", method: http.MethodGet, path: "/sandboxes", query: url.Values{}, repeat: true},
+		func(a *answer) string { return a.ID })
+	if err != nil {
+		return nil, err
 	}
+	list := make([]*sandbox.Info, len(answers))
+	for i, a := range answers {
+		list[i] = a.info()
+	}
+	return list, nil
 }
 
 // Delete implements sandbox.Provider.
@@ -217,17 +207,6 @@ func (p *Provider) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	return p.do(ctx, &call{op: "delete sandbox", method: http.MethodDelete, path: "/sandboxes/" + id, sandbox: id}, nil)
-}
-
-// Renew sets the moment at which a sandbox expires.
-func (p *Provider) Renew(ctx context.Context, id string, at time.Time) error {
-	if err := validID(id); err != nil {
-		return err
-	}
-	return p.do(ctx, &call{
-		op: "renew sandbox", method: http.MethodPost, path: "/sandboxes/" + id + "/renew-expiration", sandbox: id, repeat: true,
-		body: map[string]string{"expiresAt": at.UTC().Format(time.RFC3339Nano)},
-	}, nil)
 }
 
 // Endpoint asks where a port of a sandbox can be reached. The answer is input:

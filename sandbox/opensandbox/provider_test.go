@@ -48,6 +48,8 @@ func reply(w http.ResponseWriter, status int, body string) {
 }
 
 const (
+	snapshotID = "7c0e3a52-91c4-4f0a-8d1e-5a6b7c8d9e0f"
+
 	boxID   = "0f6b2a34-7c1d-4f5e-9a55-3b2f6f1d2c11"
 	running = `{"id":"` + boxID + `","image":{"uri":"python:3.12"},"status":{"state":"Running","reason":"CONTAINER_RUNNING"},
 		"metadata":{"sandbox_instance_id":"i-1","agent_sandbox.name":"n"},"expiresAt":"2026-11-29T16:08:42.125615Z","createdAt":"2026-11-29T16:00:00Z"}`
@@ -64,6 +66,29 @@ var calls = map[string]func(context.Context, *opensandbox.Provider) error{
 	"delete": func(ctx context.Context, p *opensandbox.Provider) error {
 		return p.Delete(ctx, boxID)
 	},
+	"pause":  func(ctx context.Context, p *opensandbox.Provider) error { _, err := p.Pause(ctx, boxID); return err },
+	"resume": func(ctx context.Context, p *opensandbox.Provider) error { _, err := p.Resume(ctx, boxID); return err },
+	"renew": func(ctx context.Context, p *opensandbox.Provider) error {
+		_, err := p.Renew(ctx, boxID, time.Now().Add(time.Hour))
+		return err
+	},
+	"metadata": func(ctx context.Context, p *opensandbox.Provider) error {
+		_, err := p.SetMetadata(ctx, boxID, map[string]*string{"a": nil})
+		return err
+	},
+	"snapshot": func(ctx context.Context, p *opensandbox.Provider) error {
+		_, err := p.TakeSnapshot(ctx, boxID, "n")
+		return err
+	},
+	"get snapshot": func(ctx context.Context, p *opensandbox.Provider) error {
+		_, err := p.GetSnapshot(ctx, snapshotID)
+		return err
+	},
+	"list snapshots": func(ctx context.Context, p *opensandbox.Provider) error {
+		_, err := p.ListSnapshots(ctx, "")
+		return err
+	},
+	"delete snapshot": func(ctx context.Context, p *opensandbox.Provider) error { return p.DeleteSnapshot(ctx, snapshotID) },
 	"endpoint": func(ctx context.Context, p *opensandbox.Provider) error {
 		_, err := p.Endpoint(ctx, boxID, 44772)
 		return err
@@ -107,6 +132,14 @@ func TestErrorShapes(t *testing.T) {
 		{"odd detail", "create", 422, `{"detail":[1,{"loc":"x","msg":2},null]}`, sandbox.CodeInvalid, []string{"create sandbox"}, false},
 		{"detail object", "create", 422, `{"detail":{"input":"s3cret-value"}}`, sandbox.CodeInvalid, []string{"422"}, false},
 		{"unknown route", "create", 404, `{"detail":"Not Found"}`, sandbox.CodeProvider, []string{"Not Found", "is the URL right"}, false},
+		{"no such snapshot", "get snapshot", 404, `{"code":"SNAPSHOT::NOT_FOUND","message":"gone"}`, sandbox.CodeSnapshotNotFound, []string{"gone"}, false},
+		{"snapshot of a wrong state", "delete snapshot", 409, `{"code":"SNAPSHOT::INVALID_STATE","message":"creating"}`, sandbox.CodeSnapshotState, []string{"creating"}, false},
+		{"source of a wrong state", "snapshot", 409, `{"code":"SNAPSHOT::INVALID_SOURCE_STATE","message":"paused"}`, sandbox.CodeSandboxState, []string{"paused"}, false},
+		{"no snapshots at all", "list snapshots", 404, `{"detail":"Not Found"}`, sandbox.CodeUnsupported, []string{"does not offer"}, false},
+		{"no snapshots of a sandbox", "snapshot", 404, `{"detail":"Not Found"}`, sandbox.CodeUnsupported, []string{"does not offer"}, false},
+		{"no snapshots in this runtime", "snapshot", 501, `{"code":"SNAPSHOT::NOT_IMPLEMENTED","message":"not here"}`, sandbox.CodeUnsupported, []string{"not here"}, false},
+		{"no patch", "metadata", 405, `{"detail":"Method Not Allowed"}`, sandbox.CodeUnsupported, []string{"does not offer"}, false},
+		{"a snapshot without an id", "snapshot", 202, `{}`, sandbox.CodeProvider, []string{"without an id of the snapshot"}, false},
 		{"unknown route of a list", "list", 404, `<html>nginx</html>`, sandbox.CodeProvider, []string{"404", "is the URL right"}, false},
 		{"wrong method", "list", 405, `{"detail":"Method Not Allowed"}`, sandbox.CodeProvider, []string{"Method Not Allowed"}, false},
 		{"plain text", "create", 500, "Internal Server Error: s3cret-value", sandbox.CodeProvider, []string{"500"}, false},
@@ -307,7 +340,9 @@ func TestFB075LostCreate(t *testing.T) {
 
 // What is safe is tried again, what is not is sent once.
 func TestRetries(t *testing.T) {
-	for name, want := range map[string]int64{"get": 3, "list": 3, "endpoint": 3, "create": 1, "delete": 1} {
+	for name, want := range map[string]int64{"get": 3, "list": 3, "endpoint": 3, "create": 1, "delete": 1,
+		"pause": 1, "resume": 1, "renew": 3, "metadata": 3, "snapshot": 1, "get snapshot": 3, "list snapshots": 3, "delete snapshot": 1,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var n atomic.Int64

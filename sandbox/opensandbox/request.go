@@ -29,6 +29,7 @@ type call struct {
 	body    any
 	sandbox string
 	repeat  bool     // safe to be sent again
+	newer   bool     // not every service has it
 	makes   bool     // a lost answer may have left a sandbox; no limit but ctx
 	secrets []string // in the body, to be kept out of errors
 }
@@ -199,6 +200,9 @@ func refusal(c *call, resp *http.Response, text []byte) *sandbox.Error {
 		e.Code = sandbox.CodeProvider
 		e.Message += "; it has no such route: is the URL right?"
 	}
+	if c.newer && body.Code == "" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed) {
+		e.Code, e.Message = sandbox.CodeUnsupported, "this service does not offer it"
+	}
 	if e.Code == sandbox.CodeUnauthorized {
 		e.Message += "; give the API key by GLASSBOX_API_KEY, OPEN_SANDBOX_API_KEY or an option"
 	}
@@ -243,6 +247,10 @@ func codeOf(status int, theirs string) sandbox.Code {
 	switch {
 	case strings.HasSuffix(theirs, "IMAGE_PULL_FAILED"):
 		return sandbox.CodeImageNotFound
+	case strings.HasPrefix(theirs, "SNAPSHOT::") && status == http.StatusNotFound:
+		return sandbox.CodeSnapshotNotFound
+	case strings.HasPrefix(theirs, "SNAPSHOT::") && status == http.StatusConflict && theirs != "SNAPSHOT::INVALID_SOURCE_STATE":
+		return sandbox.CodeSnapshotState
 	case strings.HasSuffix(theirs, "SANDBOX_NOT_FOUND"), status == http.StatusNotFound:
 		return sandbox.CodeSandboxNotFound
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
