@@ -8,20 +8,23 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
 // dialPort joins the request to a TCP connection to a port of the sandbox's
-// loopback: the body goes in, what comes out is the answer.
+// loopback: the body goes in, what comes out is the answer. The recorder's own
+// ports are this recorder, whether or not it listens there.
 func (s *Server) dialPort(w http.ResponseWriter, r *http.Request) error {
 	port, err := strconv.ParseUint(r.PathValue("port"), 10, 16)
 	if err != nil || port == 0 {
 		return sandbox.Invalid("port", "must be a number from 1 to 65535")
 	}
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(r.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.FormatUint(port, 10)))
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	conn, err := s.connect(r.Context(), int(port), &serving)
 	if err != nil {
-		return &sandbox.Error{Op: "connect to port " + r.PathValue("port"), Code: sandbox.CodeUnavailable, Message: "nothing in the sandbox listens there"}
+		return err
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(r.Context(), func() { conn.Close() })
@@ -36,8 +39,8 @@ func (s *Server) dialPort(w http.ResponseWriter, r *http.Request) error {
 	var in sync.WaitGroup
 	in.Go(func() {
 		_, _ = io.Copy(conn, r.Body) // its end is the client's
-		if c, ok := conn.(*net.TCPConn); ok {
-			_ = c.CloseWrite()
+		if half, ok := conn.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
 		}
 	})
 	_, _ = io.Copy(&flushing{w, control}, conn)
@@ -45,6 +48,17 @@ func (s *Server) dialPort(w http.ResponseWriter, r *http.Request) error {
 	_ = r.Body.Close() // lets the copy above end
 	in.Wait()
 	return nil
+}
+
+func (s *Server) connect(ctx context.Context, port int, serving *sync.WaitGroup) (net.Conn, error) {
+	if port == wire.ExecdPort || port == wire.DefaultPort {
+		return s.ownDoor(ctx, serving)
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, &sandbox.Error{Op: "connect to port " + strconv.Itoa(port), Code: sandbox.CodeUnavailable, Message: "nothing in the sandbox listens there"}
+	}
+	return conn, nil
 }
 
 type flushing struct {

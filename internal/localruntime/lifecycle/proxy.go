@@ -79,15 +79,11 @@ func (a *api) proxy(w http.ResponseWriter, r *http.Request, t *target) {
 			"this port of the sandbox wants the headers that come with its endpoint ("+wire.HeaderToken+" or "+wire.HeaderExecdToken+")")
 		return
 	}
-	if toRecorder && r.Header.Get("Upgrade") != "" {
-		writeError(w, http.StatusNotImplemented, "GLASSBOX::UNSUPPORTED_CAPABILITY", "the recorder has no WebSocket at this path")
-		return
-	}
 	if err := bothWays(w, r, toRecorder); err != nil {
 		fail(w, err, codeNotRunning)
 		return
 	}
-	a.reverse(t, toRecorder).ServeHTTP(w, r)
+	a.reverse(t, toRecorder, r.Header.Get("Upgrade") != "").ServeHTTP(w, r)
 }
 
 // shortBody is what net/http reads of a body before an answer, as it does
@@ -120,10 +116,13 @@ func (a *api) mayReach(r *http.Request, access Access, toRecorder bool) bool {
 		!toRecorder && (a.opts.Trusted || a.bearsKey(r))
 }
 
-func (a *api) reverse(t *target, toRecorder bool) *httputil.ReverseProxy {
+// reverse passes a request on. One that wants to change its protocol, as a
+// WebSocket does, needs a connection of its own also to the recorder: HTTP/2
+// cannot carry it.
+func (a *api) reverse(t *target, toRecorder, upgrades bool) *httputil.ReverseProxy {
 	host := net.JoinHostPort(t.id, t.port)
 	var transport http.RoundTripper = a.ports
-	if toRecorder {
+	if toRecorder && !upgrades {
 		host, transport = "recorder", a.rt.Conn(t.id)
 	}
 	return &httputil.ReverseProxy{

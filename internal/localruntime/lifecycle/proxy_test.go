@@ -138,10 +138,6 @@ func TestUpgrade(t *testing.T) {
 	if line, err := answer.ReadString('\n'); line != "HELLO\n" {
 		t.Errorf("%v %q", err, line)
 	}
-	a := s.ask("GET", "/v1/sandboxes/"+id+"/proxy/44780/ws", "", "X-Glassbox-Token: token-"+id, "Upgrade: websocket", "Connection: Upgrade")
-	if a.status != 501 {
-		t.Errorf("upgrade to the recorder: %d %s", a.status, a.text)
-	}
 }
 
 // TestNextRequestAfterEarlyAnswer sends the end of a body that was answered
