@@ -36,7 +36,12 @@ func (h *Handler) runCommand(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
-	cmd, err := h.newCommand(&req)
+	return h.execute(w, r, &req)
+}
+
+// execute runs a command, and answers with its events.
+func (h *Handler) execute(w http.ResponseWriter, r *http.Request, req *commandRequest) error {
+	cmd, err := h.newCommand(req)
 	if err != nil {
 		return err
 	}

@@ -116,8 +116,6 @@ func TestCommandRefused(t *testing.T) {
 		{"bad cursor", "GET /command/nope/logs?cursor=x", nil, 400, "INVALID_REQUEST_BODY"},
 		{"interrupt none", "DELETE /command?id=nope", nil, 404, "COMMAND_NOT_FOUND"},
 		{"interrupt nothing", "DELETE /command", nil, 400, "INVALID_REQUEST_BODY"},
-		{"code", "POST /code/context", fields{}, 501, "NOT_SUPPORTED"},
-		{"isolated", "GET /v1/isolated/capabilities", nil, 501, "NOT_SUPPORTED"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := s.do(t, tt.route, tt.body)

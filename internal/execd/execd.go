@@ -102,13 +102,19 @@ func New(session Session, store history.Reader, opts *Options) *Handler {
 		"DELETE /directories":           h.removeDirectories,
 		"GET /metrics":                  h.readMetrics,
 		"GET /metrics/watch":            h.watchMetrics,
-		"/code":                         notSpoken("code contexts"),
-		"/code/":                        notSpoken("code contexts"),
+		"POST /code":                    h.runCode,
+		"DELETE /code":                  h.interrupt,
+		"POST /code/context":            h.makeContext,
+		"GET /code/contexts":            h.listContexts,
+		"DELETE /code/contexts":         h.removeContexts,
+		"GET /code/contexts/{id}":       h.findContext,
+		"DELETE /code/contexts/{id}":    h.findContext,
 		"POST /pty":                     h.openPTY,
 		"GET /pty/{id}":                 h.ptyStatus,
 		"DELETE /pty/{id}":              h.closePTY,
 		"GET /pty/{id}/ws":              h.viewPTY,
-		"/v1/isolated/":                 notSpoken("isolated sessions"),
+		"GET /v1/isolated/capabilities": h.isolation,
+		"/v1/isolated/":                 notIsolated,
 	} {
 		h.mux.Handle(route, h.telling(handle))
 	}
@@ -169,10 +175,8 @@ func withClient(r *http.Request) (context.Context, error) {
 	return history.WithActor(r.Context(), actor), nil
 }
 
-func notSpoken(what string) func(http.ResponseWriter, *http.Request) error {
-	return func(http.ResponseWriter, *http.Request) error {
-		return &sandbox.Error{Code: sandbox.CodeUnsupported, Message: what + " are not supported here"}
-	}
+func notIsolated(http.ResponseWriter, *http.Request) error {
+	return &sandbox.Error{Code: sandbox.CodeUnsupported, Message: noIsolation}
 }
 
 // fault is an error as execd's clients know it.
