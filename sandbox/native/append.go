@@ -3,7 +3,6 @@ package native
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -32,13 +31,13 @@ func gather(p *place, content io.Reader) (*gathered, error) {
 	if g.head, err = io.ReadAll(io.LimitReader(content, gatherBytes)); err != nil || len(g.head) < gatherBytes {
 		return g, err
 	}
-	temp := tempName()
-	fd, err := unix.Openat(p.fd(), temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	f, err := createTemp(p.fd(), p.path)
 	if err != nil {
 		return nil, &fs.PathError{Op: "create", Path: p.path, Err: err}
 	}
-	g.file = os.NewFile(uintptr(fd), p.path)
-	err = unix.Unlinkat(p.fd(), temp, 0)
+	defer f.release()
+	g.file = f.File
+	err = unix.Unlinkat(p.fd(), f.name, 0)
 	if err == nil {
 		_, err = io.Copy(g.file, content)
 	}
@@ -116,9 +115,6 @@ func (s *Session) extend(ctx context.Context, p *place, t *tail, opts *sandbox.W
 	}
 	return result, nil
 }
-
-// tempName is a name that no other has.
-func tempName() string { return sandbox.TempPrefix + rand.Text() }
 
 // open opens what stands at a place if it is a regular file. A link is not
 // followed.

@@ -21,18 +21,18 @@ func (u *unpacker) regular(h *tar.Header, last string, r io.Reader) error {
 	if h.Size > u.opts.MaxBytes-u.done.Bytes {
 		return &sandbox.Error{Code: sandbox.CodeTooLarge, Field: "tar", Message: fmt.Sprintf("unpacks to more than %d bytes, the limit of this upload", u.opts.MaxBytes)}
 	}
-	dir, temp := int(u.dir.Fd()), tempName()
-	fd, err := unix.Openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	dir := int(u.dir.Fd())
+	f, err := createTemp(dir, path.Join(u.path, h.Name))
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), path.Join(u.path, h.Name))
-	err = u.fill(f, h, last, r)
+	defer f.release()
+	err = u.fill(f.File, h, last, r)
 	if err := errors.Join(err, f.Close()); err != nil {
-		_ = unix.Unlinkat(dir, temp, 0) // the error at hand is the one to tell
+		_ = unix.Unlinkat(dir, f.name, 0) // the error at hand is the one to tell
 		return cutArchive(err)
 	}
-	if err := u.put(temp, last); err != nil {
+	if err := u.put(f.name, last); err != nil {
 		return err
 	}
 	u.done.Files++

@@ -201,21 +201,20 @@ func (v *version) changed(op, name string) error {
 
 // replace writes a new file and puts it in the old one's place.
 func (s *Session) replace(p *place, content io.Reader, old *version, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
-	temp := tempName()
-	fd, err := unix.Openat(p.fd(), temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	f, err := createTemp(p.fd(), p.path)
 	if err != nil {
 		return nil, &fs.PathError{Op: "create", Path: p.path, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), p.path)
+	defer f.release()
 	sum := sha256.New()
 	var now prefix
-	info, err := fill(f, content, old, opts.Mode, io.MultiWriter(sum, &now))
+	info, err := fill(f.File, content, old, opts.Mode, io.MultiWriter(sum, &now))
 	if err := errors.Join(err, f.Close()); err != nil {
-		_ = unix.Unlinkat(p.fd(), temp, 0) // the error at hand is the one to tell
+		_ = unix.Unlinkat(p.fd(), f.name, 0) // the error at hand is the one to tell
 		return nil, err
 	}
-	if err := s.rename(p, temp, old, opts.IfHash); err != nil {
-		_ = unix.Unlinkat(p.fd(), temp, 0)
+	if err := s.rename(p, f.name, old, opts.IfHash); err != nil {
+		_ = unix.Unlinkat(p.fd(), f.name, 0)
 		return nil, err
 	}
 	result := s.describe(p.path, info)

@@ -23,7 +23,8 @@ const (
 
 var _ sandbox.Scanner = (*Session)(nil)
 
-// Scan implements sandbox.Scanner.
+// Scan implements sandbox.Scanner. What a writer of ours that was killed has
+// left half written, it removes.
 func (s *Session) Scan(ctx context.Context, name string, limit sandbox.ScanLimit) (*sandbox.Scan, error) {
 	const op = "scan files"
 	full, err := s.resolve(name)
@@ -77,6 +78,9 @@ func (w *scanner) scan(dir *os.File, rel string, depth int) error {
 	for i, name := range names {
 		at := prefix + name
 		if slices.Contains(w.protected, at) {
+			continue
+		}
+		if sweep(fd, name) {
 			continue
 		}
 		if err := w.mayGoOn(i, at); err != nil {
