@@ -52,6 +52,14 @@ const (
 	RecorderProtocol = 1
 )
 
+// Types lists the types of operations.
+func Types() []string {
+	return []string{
+		CommandExecute, TerminalSession, FileRead, FileWrite, FileList, FileDelete, FileAppend, FileEdit, FileStat, FileMakeDir, FileMove,
+		FileSetMode, FileGlob, FileGrep, FileDownload, FileUpload, SandboxCreate, SandboxDelete, RecorderRestart, HistoryGap, NetworkConnect,
+	}
+}
+
 // Operation is one recorded act.
 type Operation struct {
 	Seq         int64           `json:"seq"` // order of beginning in this history; set by the store

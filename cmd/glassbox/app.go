@@ -112,14 +112,10 @@ func (a *app) configure(cmd *cobra.Command) error {
 	if a.settings.withheld != "" {
 		a.say("%s", a.settings.withheld)
 	}
-	switch a.flags.output {
-	case "table", "json", "yaml":
-		if why := cmd.Annotations[ownOutput]; why != "" && cmd.Flags().Changed("output") {
-			return usage("--output has no use here: %s", why)
-		}
-		return nil
+	if why := cmd.Annotations[ownOutput]; why != "" && cmd.Flags().Changed("output") {
+		return usage("--output has no use here: %s", why)
 	}
-	return usage("--output must be table, json or yaml, not %q", a.flags.output)
+	return oneOf("output", a.flags.output)
 }
 
 func (a *app) logger() *slog.Logger {

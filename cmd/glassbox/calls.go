@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -142,8 +143,21 @@ func checkLife(cmd *cobra.Command) error {
 	return usage("--ttl must be from 1m to 8760h, not %v", ttl)
 }
 
-// oneOf refuses a word that is not in a closed list.
-func oneOf(flag, word string, list ...string) error {
+// closed holds the flags whose values are a closed list, or nearly: more types
+// may come from a newer recorder.
+var closed = map[string][]string{
+	"output":     {"table", "json", "yaml"},
+	"format":     {"json", "jsonl", "csv", "asciicast"},
+	"network":    {"none", "proxy"},
+	"type":       history.Types(),
+	"status":     {"started", "succeeded", "failed", "cancelled", "timeout", "unknown"},
+	"source":     {history.SourceSDK, history.SourceConsole, history.SourceGateway, history.SourceMCP, history.SourceExecd, history.SourceProxy},
+	"actor-type": {history.Agent, history.User, history.System},
+}
+
+// oneOf refuses a word that is not in the closed list of a flag.
+func oneOf(flag, word string) error {
+	list := closed[flag]
 	if slices.Contains(list, word) {
 		return nil
 	}

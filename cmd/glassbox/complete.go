@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/internal/owner"
@@ -36,8 +37,15 @@ func (a *app) completeSandboxes(gone bool) cobra.CompletionFunc {
 	}
 }
 
-// complete offers sandboxes where a command takes one.
+// complete offers sandboxes where a command takes one, and the values of flags
+// that take one of a few.
 func (a *app) complete(root *cobra.Command) {
+	root.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if values := closed[flag.Name]; values != nil {
+			// It fails where there is no such flag, or two of these for it.
+			_ = root.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
 	for _, cmd := range root.Commands() {
 		a.complete(cmd)
 		if cmd.ValidArgsFunction == nil && strings.Contains(cmd.Use, "SANDBOX") {

@@ -154,7 +154,8 @@ func (c *copying) run(ctx context.Context, from, to spot) error {
 func (c *copying) report(to spot, err error) error {
 	if err != nil {
 		if n := c.done.Files + c.done.Directories + c.done.Links; n > 0 {
-			c.say("%d files, %d folders and %d links were copied before it failed", c.done.Files, c.done.Directories, c.done.Links)
+			c.say("%s, %s and %s were copied before it failed",
+				number(int64(c.done.Files), "file"), number(int64(c.done.Directories), "folder"), number(int64(c.done.Links), "link"))
 		}
 		return err
 	}
@@ -164,7 +165,11 @@ func (c *copying) report(to spot, err error) error {
 		}
 	}
 	if c.done.LeftOut > 0 {
-		c.say("%d things were left out", c.done.LeftOut)
+		was := " were left out"
+		if c.done.LeftOut == 1 {
+			was = " was left out"
+		}
+		c.say("%s", number(int64(c.done.LeftOut), "thing")+was)
 		return exitCode(leftOutCode)
 	}
 	return nil

@@ -44,7 +44,7 @@ As asciicast it writes what one terminal showed, named by its operation: version
   glassbox history export 01a2297b-622b-71b0-9a0c-eff735886781 --format asciicast > session.cast`,
 		Annotations: map[string]string{ownOutput: "--format says the form of an export"},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := oneOf("format", format, "json", "jsonl", "csv", "asciicast"); err != nil {
+			if err := oneOf("format", format); err != nil {
 				return err
 			}
 			filter, err := f.read(cmd, time.Now())

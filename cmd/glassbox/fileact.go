@@ -45,7 +45,7 @@ func fileAct(op *history.Operation) string {
 		return where + changes(&asked)
 	case history.FileUpload:
 		if done.Uploaded != nil && done.Size != nil {
-			where += fmt.Sprintf("  %d files, %d folders, %d links, %s", *done.Uploaded, done.Directories, done.Links, amount(*done.Size))
+			where += fmt.Sprintf("  %s, %s, %s, %s", number(*done.Uploaded, "file"), number(done.Directories, "folder"), number(done.Links, "link"), amount(*done.Size))
 		}
 		return where
 	case history.FileDownload:

@@ -23,7 +23,7 @@ func TestFileAct(t *testing.T) {
 		{history.FileGrep, `{"pattern":"a\u001b"}`, `{"count":1000,"truncated":true}`, history.File{Path: "/w"}, `"a\x1b" in /w  1000 matches, and there are more`},
 		{history.FileGrep, `{"pattern":"a"}`, `{"error":{}}`, history.File{Path: "/w"}, `"a" in /w`},
 		{history.FileSetMode, `{"mode":493,"owner":"app","recursive":true}`, `{}`, history.File{Path: "/w"}, "/w  -rwxr-xr-x  app:  and all below"},
-		{history.FileUpload, `{}`, `{"uploaded_files":2,"directories":1,"links":0,"size":2048}`, history.File{Path: "/w"}, "/w  2 files, 1 folders, 0 links, 2.0 KiB"},
+		{history.FileUpload, `{}`, `{"uploaded_files":2,"directories":1,"links":0,"size":2048}`, history.File{Path: "/w"}, "/w  2 files, 1 folder, 0 links, 2.0 KiB"},
 		{history.FileDownload, `{}`, `{"size":3}`, history.File{Path: "/w"}, "/w  3 bytes"},
 		{history.FileRead, `{"line":5,"lines":2}`, `{}`, history.File{Path: "/w/f"}, "/w/f  from line 5"},
 		{history.FileStat, `no json`, ``, history.File{Path: "/w/f"}, "/w/f"},

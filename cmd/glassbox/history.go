@@ -112,21 +112,21 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 func (f *filterFlags) read(cmd *cobra.Command, now time.Time) (history.Filter, error) {
 	filter := f.filter
 	for _, status := range f.statuses {
-		if err := oneOf("status", status, "started", "succeeded", "failed", "cancelled", "timeout", "unknown"); err != nil {
+		if err := oneOf("status", status); err != nil {
 			return filter, err
 		}
 		filter.Statuses = append(filter.Statuses, sandbox.Status(status))
 	}
 	if cmd.Flags().Changed("actor-type") {
-		if err := oneOf("actor-type", filter.ActorType, history.Agent, history.User, history.System); err != nil {
+		if err := oneOf("actor-type", filter.ActorType); err != nil {
 			return filter, err
 		}
 	}
 	if cmd.Flags().Changed("exit-code") {
 		filter.ExitCode = &f.exit
 	}
-	if filter.Limit < 0 {
-		return filter, usage("--limit must not be negative")
+	if cmd.Flags().Changed("limit") && filter.Limit < 1 {
+		return filter, usage("--limit must be at least 1; without it all are meant")
 	}
 	for text, to := range map[*string]*time.Time{&f.since: &filter.Since, &f.until: &filter.Until} {
 		if *text == "" {

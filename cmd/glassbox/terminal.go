@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -41,7 +42,7 @@ Who only watches leaves by Ctrl-C, too.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch again := cmd.Flags().Changed("attach"); {
 			case again && attach == "":
-				return usage("--attach needs the id of a terminal's operation; history show --type terminal.session tells it")
+				return usage("--attach needs the id of a terminal's operation, or its beginning; history show --type terminal.session tells it")
 			case again && (len(args) > 1 || c.line != ""):
 				return usage("--attach goes on with what runs, so it takes no program")
 			case watch && !again:
@@ -62,7 +63,7 @@ Who only watches leaves by Ctrl-C, too.`,
 	}
 	c.addWhere(cmd)
 	a.actorFlags(cmd)
-	cmd.Flags().StringVar(&attach, "attach", "", "`id` of the terminal's operation to come back to")
+	cmd.Flags().StringVar(&attach, "attach", "", "`id` of the terminal's operation to come back to, or its beginning")
 	cmd.Flags().BoolVar(&watch, "watch", false, "look on, and type nothing")
 	cmd.Flags().BoolVar(&take, "take", false, "take the keyboard from who types")
 	return cmd
@@ -73,7 +74,11 @@ const shownBefore = 64 << 10
 
 func (a *app) openTerminal(ctx context.Context, box *glassbox.Sandbox, c *commandFlags, attach string, args []string) (sandbox.Process, error) {
 	if attach != "" {
-		return box.Attach(ctx, attach, glassbox.Offsets{Stdout: -shownBefore})
+		id, err := terminalID(ctx, box, attach)
+		if err != nil {
+			return nil, err
+		}
+		return box.Attach(ctx, id, glassbox.Offsets{Stdout: -shownBefore})
 	}
 	command, err := c.terminal(a, args)
 	if err != nil {
@@ -81,6 +86,20 @@ func (a *app) openTerminal(ctx context.Context, box *glassbox.Sandbox, c *comman
 	}
 	command.StdinPipe, command.Detached = true, true
 	return box.Start(ctx, "", command)
+}
+
+// terminalID finds the terminal of a sandbox whose operation's id begins so.
+func terminalID(ctx context.Context, box *glassbox.Sandbox, word string) (string, error) {
+	if !isPrefix(word) {
+		return word, nil // whole, or none; that is told when it is looked for
+	}
+	found := beginning{word: word}
+	h := &opened{Reader: box.History()}
+	err := h.operations(ctx, history.Filter{Types: []string{history.TerminalSession}}, found.look)
+	if err != nil {
+		return "", err
+	}
+	return found.pick("glassbox history show " + box.ID() + " --type " + history.TerminalSession + " shows what there is")
 }
 
 // sitIn runs a command on a terminal that ends when the person goes.
