@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Runs the tests. Prepares what they need beyond Go: gVisor's runsc, the
-# recorder, and the Python package whose history format we share.
+# recorder, the Python package whose history format we share, and a PostgreSQL
+# of its own.
 source "$(dirname "$0")/lib.sh"
 source scripts/python.sh
+source scripts/postgres.sh
 
 # report shows of go test -v what go test shows, and before the last line which
 # tests were not run, and why.
@@ -62,6 +64,7 @@ build
 need_isolation test
 export_environment
 export_seed_python
+start_postgres
 
 read -ra packages <<<"${PKG:-./...}"
 read -ra flags <<<"${TESTFLAGS:-}"

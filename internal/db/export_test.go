@@ -1,0 +1,4 @@
+package db
+
+// OpenVersion opens a database with the tables of an older version.
+var OpenVersion = open
