@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -207,6 +208,18 @@ func (p *Provider) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	return p.do(ctx, &call{op: "delete sandbox", method: http.MethodDelete, path: "/sandboxes/" + id, sandbox: id}, nil)
+}
+
+// Version asks what the service is; empty: it does not say, as the older ones.
+func (p *Provider) Version(ctx context.Context) (string, error) {
+	var a struct {
+		Version string `json:"version"`
+	}
+	err := p.do(ctx, &call{op: "get version", method: http.MethodGet, path: "/version", repeat: true}, &a)
+	if e, ok := errors.AsType[*sandbox.Error](err); ok && (e.Code == sandbox.CodeProvider || e.Code == sandbox.CodeSandboxNotFound) && !e.Retryable {
+		return "", nil
+	}
+	return a.Version, err
 }
 
 // Endpoint asks where a port of a sandbox can be reached. The answer is input:

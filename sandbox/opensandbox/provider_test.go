@@ -561,3 +561,22 @@ func TestSecret(t *testing.T) {
 		t.Errorf("as JSON it is %s, %v", text, err)
 	}
 }
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status     int
+		body, want string
+		fails      bool
+	}{
+		{200, `{"version":"1.1.1"}`, "1.1.1", false},
+		{404, `{"detail":"Not Found"}`, "", false},
+		{401, `{"code":"INVALID_API_KEY","message":"no"}`, "", true},
+	} {
+		p, _ := newProvider(t, func(w http.ResponseWriter, _ *http.Request) { reply(w, tt.status, tt.body) }, nil)
+		got, err := p.Version(t.Context())
+		if got != tt.want || (err != nil) != tt.fails {
+			t.Errorf("%d: %q, %v", tt.status, got, err)
+		}
+	}
+}

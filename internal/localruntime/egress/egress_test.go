@@ -84,6 +84,34 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestCheckService(t *testing.T) {
+	allowed := []netip.Prefix{netip.MustParsePrefix("169.254.7.0/24")}
+	for _, tt := range []struct{ addr, rule string }{
+		{"8.8.8.8", ""},
+		{"127.0.0.1", ""},
+		{"::1", ""},
+		{"10.1.2.3", ""},
+		{"fd00::1", ""},
+		{"169.254.169.254", "metadata"},
+		{"::ffff:169.254.169.254", "metadata"},
+		{"64:ff9b::a9fe:a9fe", "metadata"},
+		{"fd00:ec2::254", "metadata"},
+		{"100.100.100.200", "metadata"},
+		{"169.254.1.1", "link-local"},
+		{"169.254.7.1", ""},
+		{"fe80::1%eth0", "link-local"},
+		{"0.0.0.0", "no address of a host"},
+		{"::", "no address of a host"},
+		{"224.0.0.1", "multicast"},
+		{"240.0.0.1", "reserved"},
+	} {
+		got := egress.CheckService(netip.MustParseAddr(tt.addr), allowed)
+		if (tt.rule == "") != (got == "") || !strings.Contains(got, tt.rule) {
+			t.Errorf("%s: refused because %q, want %q", tt.addr, got, tt.rule)
+		}
+	}
+}
+
 // proxy is a proxy on the loopback whose names and dials the test decides.
 type proxy struct {
 	url    *url.URL

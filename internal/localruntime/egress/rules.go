@@ -13,6 +13,8 @@ type rule struct {
 	networks []netip.Prefix
 	// liftable rules make way for the operator's own list.
 	liftable bool
+	// guests rules are about sandboxes: the server itself has services there.
+	guests bool
 }
 
 // rules are tried in order; the first that holds an address tells why. The
@@ -22,11 +24,11 @@ var rules = []rule{
 		"169.254.169.254/32", "169.254.170.2/32", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
 		"fd00:ec2::254/128", "fd00:ec2::23/128", "fd20:ce::254/128",
 	)},
-	{reason: "it is the loopback of the host", networks: prefixes("127.0.0.0/8", "::1/128")},
+	{reason: "it is the loopback of the host", guests: true, networks: prefixes("127.0.0.0/8", "::1/128")},
 	{reason: "it is no address of a host", networks: prefixes("0.0.0.0/8", "::/128")},
 	{reason: "it is a link-local address", networks: prefixes("169.254.0.0/16", "fe80::/10")},
 	{reason: "it is a multicast or broadcast address", networks: prefixes("224.0.0.0/4", "ff00::/8", "255.255.255.255/32")},
-	{reason: "it is in a private network", liftable: true, networks: prefixes(
+	{reason: "it is in a private network", liftable: true, guests: true, networks: prefixes(
 		"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10",
 	)},
 	{reason: "it is in a reserved network", liftable: true, networks: prefixes(
@@ -74,6 +76,31 @@ func check(addr netip.Addr, allowed []netip.Prefix, own []netip.Addr) string {
 	}
 	if slices.Contains(own, addr) {
 		return "it is an address of the host itself"
+	}
+	return ""
+}
+
+// CheckService tells why the server must not speak to a service at addr; ""
+// says that it may. The prefixes in allowed lift every rule.
+func CheckService(addr netip.Addr, allowed []netip.Prefix) string {
+	addr = addr.Unmap().WithZone("")
+	if !addr.IsValid() {
+		return "it is no address"
+	}
+	if addr.IsLoopback() { // ::1 stands for no IPv4 address, whatever its form
+		return ""
+	}
+	for _, a := range append([]netip.Addr{addr}, embedded(addr)...) {
+		inside := func(p netip.Prefix) bool { return p.Contains(a) }
+		for _, r := range rules {
+			if !slices.ContainsFunc(r.networks, inside) {
+				continue
+			}
+			if !r.guests && !slices.ContainsFunc(allowed, inside) {
+				return r.reason
+			}
+			break
+		}
 	}
 	return ""
 }
