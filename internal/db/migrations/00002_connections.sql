@@ -6,7 +6,6 @@ create table connections (
   endpoint text not null,
   sealed_key {{bytes}},
   server_proxy integer not null default 1,
-  allow_risky integer not null default 0,
   enabled integer not null default 1,
   revision bigint not null default 1,
   created_at bigint not null,

@@ -1,0 +1,58 @@
+package connection
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/vault"
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// Service makes sandboxes and keeps them.
+type Service interface {
+	Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Info, error)
+	Get(ctx context.Context, id string) (*sandbox.Info, error)
+	List(ctx context.Context) ([]*sandbox.Info, error)
+	Delete(ctx context.Context, id string) error
+	Pause(ctx context.Context, id string) (*sandbox.Info, error)
+	Resume(ctx context.Context, id string) (*sandbox.Info, error)
+	Renew(ctx context.Context, id string, at time.Time) (*sandbox.Info, error)
+}
+
+// Historian is a Service whose sandboxes have histories.
+type Historian interface {
+	// History opens the history of a sandbox: of one that lives through its
+	// recorder. It installs nothing there.
+	History(ctx context.Context, id string) (History, error)
+}
+
+// History is a history that is open.
+type History interface {
+	history.Reader
+	io.Closer
+}
+
+// Archive is a Service that keeps the histories of sandboxes that are gone.
+type Archive interface {
+	// Gone lists sandboxes that have ended and whose history is kept.
+	Gone(ctx context.Context) ([]*Sandbox, error)
+}
+
+// Versioned is a Service that says what it is.
+type Versioned interface {
+	Version(ctx context.Context) (string, error)
+}
+
+// Dial makes the client of a service. The transport checks what it dials, and
+// is the only way out that the client may take.
+type Dial func(c *Connection, key vault.Secret, transport http.RoundTripper) (Service, error)
+
+// Sandbox is a sandbox of a connection.
+type Sandbox struct {
+	sandbox.Info
+	Connection string    // id
+	GoneAt     time.Time // zero: it is there
+}
