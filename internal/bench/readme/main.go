@@ -10,16 +10,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/glassboxhq/glassbox/internal/bench/report"
+	"github.com/glassboxhq/glassbox/internal/marked"
 )
 
 const (
 	readmeFile = "README.md"
 	reportFile = "docs/bench.json"
-	begin      = "<!-- bench -->\n"
-	end        = "<!-- /bench -->\n"
 )
 
 func main() {
@@ -39,29 +37,9 @@ func run(check bool) error {
 	if err != nil {
 		return err
 	}
-	is, err := os.ReadFile(readmeFile)
-	if err != nil {
-		return err
+	err = marked.Write(readmeFile, "bench", r.Markdown(), check)
+	if errors.Is(err, marked.ErrStale) {
+		return fmt.Errorf("%w; it is made from %s: run go run ./internal/bench/readme", err, reportFile)
 	}
-	want, err := replace(string(is), r.Markdown())
-	switch {
-	case err != nil:
-		return err
-	case string(is) == want:
-		return nil
-	case check:
-		return fmt.Errorf("the table between %s and %s in %s is not made from %s: run go run ./internal/bench/readme",
-			strings.TrimSpace(begin), strings.TrimSpace(end), readmeFile, reportFile)
-	}
-	return os.WriteFile(readmeFile, []byte(want), 0o644)
-}
-
-// replace puts table between the markers of a text.
-func replace(text, table string) (string, error) {
-	head, rest, found := strings.Cut(text, begin)
-	_, tail, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		return "", fmt.Errorf("%s does not have the lines %s and %s", readmeFile, strings.TrimSpace(begin), strings.TrimSpace(end))
-	}
-	return head + begin + table + end + tail, nil
+	return err
 }
