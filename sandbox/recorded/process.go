@@ -55,7 +55,7 @@ const (
 	// endMargin is what a command has, beyond its timeout and grace, to be told
 	// ended.
 	endMargin = 5 * time.Second
-	// releaseTimeout is what an answer has, after the exit frame, to end.
+	// releaseTimeout is what answers have, after the exit frame, to end.
 	releaseTimeout = time.Second
 	// closeTimeout bounds the wait for a recorder to stop a command that is
 	// let go.
@@ -182,7 +182,12 @@ func (p *process) run() {
 		close(p.chunks)
 		close(p.ended)
 		p.release()
-		p.cancel()
+		if p.err == nil {
+			// The answer to its last input may still be on its way.
+			time.AfterFunc(releaseTimeout, p.cancel)
+		} else {
+			p.cancel()
+		}
 		p.s.unfollow(p)
 	})
 	if p.cmd.Stdin != nil {
