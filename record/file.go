@@ -356,7 +356,11 @@ func failedBefore(op *history.Operation) error {
 
 // List implements sandbox.Session.
 func (s *Session) List(ctx context.Context, name string) ([]*sandbox.FileInfo, error) {
-	b, err := s.enact(ctx, &asked{op: "list directory", kind: history.FileList, path: name})
+	return s.list(ctx, "", name)
+}
+
+func (s *Session) list(ctx context.Context, opID, name string) ([]*sandbox.FileInfo, error) {
+	b, err := s.enact(ctx, &asked{op: "list directory", kind: history.FileList, id: opID, path: name})
 	if err != nil {
 		return nil, err
 	}

@@ -102,6 +102,8 @@ type Session struct {
 	pumps   sync.WaitGroup // all that Close waits for
 	closing sync.Once
 
+	announced announcements
+
 	turns   *turns
 	open    context.Context //nolint:containedctx // ends when Close begins, for those who wait
 	shut    context.CancelFunc
@@ -229,6 +231,10 @@ func (s *Session) begin(ctx context.Context, op *history.Operation) (*act, *hist
 	op.Status, op.StartedAt = sandbox.Started, time.Now()
 	a := &act{s: s, id: op.ID, file: op.File}
 	if s.store == nil {
+		return a, nil, nil
+	}
+	if s.announced.begin(op.ID) {
+		a.recorded = true
 		return a, nil, nil
 	}
 	a.masked = maskOperation(s.opts.Mask, op)
