@@ -55,9 +55,10 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	}
 	var store history.Store // stays a nil interface when the history is off
 	var config func() history.Config
+	var whose func(context.Context) (*execd.Identity, error)
 	if !boot.HistoryOff {
 		if file, err := openHistory(boot, mask); err == nil {
-			store, config = file, file.Settings
+			store, config, whose = file, file.Settings, identityOf(file)
 		} else {
 			logger.ErrorContext(ctx, "the history cannot be opened", "error", err)
 			store = history.Broken(err) // every operation tells
@@ -92,7 +93,7 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 		// What it keeps for a while counts as the sandbox's own: the history
 		// folder outlives that.
 		Execd: &execd.Options{
-			Token: boot.ExecdToken, Workdir: boot.Workdir, Home: environment(boot)["HOME"], EnvFile: execdEnvFile, Logger: logger,
+			Token: boot.ExecdToken, Workdir: boot.Workdir, Home: environment(boot)["HOME"], EnvFile: execdEnvFile, Whose: whose, Logger: logger,
 		},
 	})
 	return serveDoors(ctx, boot, server, logger)
@@ -188,6 +189,18 @@ func replaceFile(name string, content []byte) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// identityOf tells whose history a file is, as the helper of the Python package
+// asks for it.
+func identityOf(file *sqlite.Store) func(context.Context) (*execd.Identity, error) {
+	return func(ctx context.Context) (*execd.Identity, error) {
+		i, err := file.Identity(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &execd.Identity{ProviderKey: i.ProviderKey, SandboxID: i.SandboxID, InstanceID: i.InstanceID, Name: i.SandboxName, Metadata: i.Metadata}, nil
+	}
 }
 
 func openHistory(boot *wire.Boot, mask *redact.Masker) (*sqlite.Store, error) {

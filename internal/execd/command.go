@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -36,6 +37,9 @@ func (h *Handler) runCommand(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
+	if h.helper.answers(w, r, &req) {
+		return nil
+	}
 	return h.execute(w, r, &req)
 }
 
@@ -44,6 +48,9 @@ func (h *Handler) execute(w http.ResponseWriter, r *http.Request, req *commandRe
 	cmd, err := h.newCommand(req)
 	if err != nil {
 		return err
+	}
+	if said := h.helper.announced(history.CommandExecute, commandSubject(req.Command, req.Dir)); said != "" {
+		cmd.ID = said
 	}
 	w.Header().Set(wire.HeaderID, cmd.ID)
 	out := newEvents(w)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -43,6 +44,9 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, name string, dept
 	case 0:
 		return nil, nil
 	case 1:
+		if said := h.helper.announced(history.FileList, r.URL.Query().Get("path")); said != "" {
+			return h.helper.session.ListAnnounced(r.Context(), said, name)
+		}
 		return h.session.List(r.Context(), name)
 	}
 	levels := make([]string, depth)

@@ -52,7 +52,10 @@ type Options struct {
 	// Abandoned is how long a foreground command goes on after its client was
 	// lost; 0: five minutes.
 	Abandoned time.Duration
-	Logger    *slog.Logger // nil: silent
+	// Whose tells whose history it is; nil: the calls of the Python package
+	// agent-sandbox-backends are commands as any others.
+	Whose  func(ctx context.Context) (*Identity, error)
+	Logger *slog.Logger // nil: silent
 }
 
 // Handler answers execd's wire.
@@ -63,6 +66,7 @@ type Handler struct {
 	jobs    *jobs
 	shells  *shells
 	ptys    *ptys
+	helper  *helper // nil: the history's helper is not known
 	meter   meter
 	ports   http.Handler
 	mux     *http.ServeMux
@@ -72,6 +76,7 @@ type Handler struct {
 // long ago; it may be nil.
 func New(session Session, store history.Reader, opts *Options) *Handler {
 	h := &Handler{session: session, store: store, opts: *opts, jobs: newJobs(), shells: newShells(), ptys: newPTYs(), ports: newPorts(), mux: http.NewServeMux()}
+	h.helper = newHelper(session, store, opts.Whose)
 	if h.opts.Home == "" {
 		h.opts.Home = "/root"
 	}

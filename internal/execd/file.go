@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -207,6 +208,11 @@ func (h *Handler) removeFiles(_ http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) remove(r *http.Request, opts *sandbox.RemoveOptions) error {
 	for _, name := range r.URL.Query()["path"] {
+		if h.helper.owns(name) {
+			h.helper.drop(name)
+			continue
+		}
+		opts.ID = h.helper.announced(history.FileDelete, name)
 		err := h.session.Remove(r.Context(), h.path(name), opts)
 		if err != nil && sandbox.CodeOf(err) != sandbox.CodeFileNotFound {
 			return err
@@ -222,6 +228,7 @@ func (h *Handler) downloadFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	part.ID = h.helper.announced(history.FileRead, r.URL.Query().Get("path"))
 	f, err := h.session.Read(r.Context(), name, &part.ReadOptions)
 	if err != nil {
 		return err

@@ -44,7 +44,9 @@ func newServer(t *testing.T) *setup {
 		t.Fatal(err)
 	}
 	session := record.New(inner, s.store, nil)
-	s.Server = httptest.NewServer(execd.New(session, s.store, &execd.Options{Token: token, Workdir: s.dir, Home: s.dir, Dir: s.tmp, EnvFile: s.env}))
+	s.Server = httptest.NewServer(execd.New(session, s.store, &execd.Options{Token: token, Workdir: s.dir, Home: s.dir, Dir: s.tmp, EnvFile: s.env, Whose: func(context.Context) (*execd.Identity, error) {
+		return &execd.Identity{ProviderKey: "opensandbox-default", SandboxID: "s-1", InstanceID: "i-1"}, nil
+	}}))
 	t.Cleanup(func() {
 		s.Close()
 		if err := errors.Join(session.Close(context.Background()), s.store.Close()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -85,12 +86,15 @@ func (h *Handler) takeForm(r *http.Request) error {
 const newFileMode = 0o755
 
 func (h *Handler) takeFile(r *http.Request, meta *uploaded, content *multipart.Part) error {
+	if h.helper.owns(meta.Path) {
+		return h.helper.take(meta.Path, content)
+	}
 	name := h.path(meta.Path)
 	mode, err := meta.bits()
 	if err != nil {
 		return err
 	}
-	opts := &sandbox.WriteOptions{Mode: mode.Perm()}
+	opts := &sandbox.WriteOptions{ID: h.helper.announced(history.FileWrite, meta.Path), Mode: mode.Perm()}
 	if mode == 0 {
 		opts.Mode = newFileMode
 	}
