@@ -1,6 +1,7 @@
 package localruntime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
+	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -97,7 +99,7 @@ func (rt *Runtime) prepare(spec *sandbox.Spec, image string, warnings []string) 
 		Version: recordVersion, Spec: *spec, Engine: image, Recorder: recorder, ChangedAt: now,
 		Token: newToken(), ExecdToken: newToken(),
 		Info: sandbox.Info{
-			ID: id.NewRandom(), InstanceID: id.NewRandom(), Name: spec.Name, State: sandbox.Pending,
+			ID: id.NewRandom(), InstanceID: cmp.Or(spec.Metadata[wire.MetaInstance], id.NewRandom()), Name: spec.Name, State: sandbox.Pending,
 			Reason: "STARTING", Image: spec.Image, Snapshot: spec.Snapshot, Metadata: spec.Metadata, CreatedAt: now, Warnings: warnings,
 		},
 	}
