@@ -20,6 +20,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/glassboxhq/glassbox/internal/lock"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -95,12 +96,13 @@ type api struct {
 	hosts map[string]bool
 	ports *http.Transport // to the ports inside sandboxes
 
-	pieces bufferPool // of what is proxied
+	pieces bufferPool  // of what is proxied
+	moves  *lock.Paths // of sandboxes that are paused or resumed
 }
 
 // New returns the API over rt.
 func New(rt Runtime, opts *Options) http.Handler {
-	a := &api{rt: rt, hosts: map[string]bool{}}
+	a := &api{rt: rt, hosts: map[string]bool{}, moves: lock.NewPaths(0)}
 	if opts != nil {
 		a.opts = *opts
 	}

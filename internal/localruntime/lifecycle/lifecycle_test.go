@@ -79,11 +79,18 @@ func orElse(err, other error) error {
 }
 
 func (f *fake) Get(_ context.Context, id string) (*sandbox.Info, error) {
+	return f.change(id, func(*sandbox.Info) error { return nil })
+}
+
+// change does something with a sandbox, and returns it as it is then.
+func (f *fake) change(id string, do func(*sandbox.Info) error) (*sandbox.Info, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, info := range f.infos {
 		if info.ID == id {
-			return info, nil
+			err := do(info)
+			copied := *info
+			return &copied, err
 		}
 	}
 	return nil, notThere(id)
@@ -107,14 +114,13 @@ func (f *fake) Delete(_ context.Context, id string) error {
 }
 
 func (f *fake) move(id string, from, to sandbox.State) (*sandbox.Info, error) {
-	info, err := f.Get(context.Background(), id)
-	if err == nil && info.State != from {
-		err = &sandbox.Error{Code: sandbox.CodeSandboxState, Message: "it is " + string(info.State)}
-	}
-	if err == nil {
+	return f.change(id, func(info *sandbox.Info) error {
+		if info.State != from {
+			return &sandbox.Error{Code: sandbox.CodeSandboxState, Message: "it is " + string(info.State)}
+		}
 		info.State = to
-	}
-	return info, err
+		return nil
+	})
 }
 
 func (f *fake) Pause(_ context.Context, id string) (*sandbox.Info, error) {
@@ -125,15 +131,14 @@ func (f *fake) Resume(_ context.Context, id string) (*sandbox.Info, error) {
 	return f.move(id, sandbox.Paused, sandbox.Running)
 }
 
-func (f *fake) Renew(ctx context.Context, id string, at time.Time) (*sandbox.Info, error) {
-	info, err := f.Get(ctx, id)
-	if err == nil && at.Before(epoch) {
-		return nil, sandbox.Invalid("expires_at", "must be in the future")
-	}
-	if err == nil {
+func (f *fake) Renew(_ context.Context, id string, at time.Time) (*sandbox.Info, error) {
+	return f.change(id, func(info *sandbox.Info) error {
+		if at.Before(epoch) {
+			return sandbox.Invalid("expires_at", "must be in the future")
+		}
 		info.ExpiresAt = at
-	}
-	return info, err
+		return nil
+	})
 }
 
 func (f *fake) SetMetadata(ctx context.Context, id string, change map[string]*string) (*sandbox.Info, error) {

@@ -66,12 +66,6 @@ func (a *api) proxy(w http.ResponseWriter, r *http.Request, t *target) {
 		fail(w, err, codeNotRunning)
 		return
 	}
-	// A kept connection would carry the request to where nothing moves.
-	if info, err := a.rt.Get(r.Context(), t.id); err == nil && info.State == sandbox.Paused {
-		err = &sandbox.Error{Op: "reach sandbox", Code: sandbox.CodeSandboxState, Message: "the sandbox is paused; resume it first"}
-		fail(w, err, codeNotRunning)
-		return
-	}
 	toRecorder := port == wire.ExecdPort || port == wire.DefaultPort
 	if !a.mayReach(r, access, toRecorder) {
 		w.Header().Set(headerCode, string(sandbox.CodeUnauthorized))
@@ -79,11 +73,24 @@ func (a *api) proxy(w http.ResponseWriter, r *http.Request, t *target) {
 			"this port of the sandbox wants the headers that come with its endpoint ("+wire.HeaderToken+" or "+wire.HeaderExecdToken+")")
 		return
 	}
-	if err := bothWays(w, r, toRecorder); err != nil {
-		fail(w, err, codeNotRunning)
-		return
+	serve := func(w http.ResponseWriter) {
+		if err := bothWays(w, r, toRecorder); err != nil {
+			fail(w, err, codeNotRunning)
+			return
+		}
+		a.reverse(t, toRecorder, r.Header.Get("Upgrade") != "").ServeHTTP(w, r)
 	}
-	a.reverse(t, toRecorder, r.Header.Get("Upgrade") != "").ServeHTTP(w, r)
+	// A kept connection would carry the request to where nothing moves.
+	info, err := a.rt.Get(r.Context(), t.id)
+	switch {
+	case err != nil || info.State != sandbox.Paused:
+		serve(w)
+	case port == wire.ExecdPort && keepsRecord(r, t.path()):
+		a.awake(w, r, t.id, serve)
+	default:
+		err = &sandbox.Error{Op: "reach sandbox", Code: sandbox.CodeSandboxState, Message: "the sandbox is paused; resume it first"}
+		fail(w, err, codeNotRunning)
+	}
 }
 
 // shortBody is what net/http reads of a body before an answer, as it does

@@ -102,7 +102,7 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request, at *route) {
 }
 
 func (a *api) pause(w http.ResponseWriter, r *http.Request, at *route) {
-	if _, err := a.rt.Pause(r.Context(), at.parts[0]); err != nil {
+	if err := a.moved(r.Context(), at.parts[0], a.rt.Pause); err != nil {
 		fail(w, err, codeNotRunning)
 		return
 	}
@@ -110,7 +110,7 @@ func (a *api) pause(w http.ResponseWriter, r *http.Request, at *route) {
 }
 
 func (a *api) resume(w http.ResponseWriter, r *http.Request, at *route) {
-	if _, err := a.rt.Resume(r.Context(), at.parts[0]); err != nil {
+	if err := a.moved(r.Context(), at.parts[0], a.rt.Resume); err != nil {
 		fail(w, err, codeNotPaused)
 		return
 	}
