@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -182,15 +183,16 @@ func TestPTY(t *testing.T) {
 	if want := []string{"INVALID_FRAME", "INVALID_REQUEST_BODY"}; !slices.Equal(c.errors, want) {
 		t.Errorf("got errors %v, want %v", c.errors, want)
 	}
-	c.keys("echo rea''dy; sleep 600; echo code $?\n")
-	c.shows("ready\r\n")
-	c.say(`{"type":"signal","signal":"SIGINT"}`)
-	c.keys("echo code $?\n")
-	c.shows("code 130")
-	c.keys("bash -c 'trap \"echo caught; exit 3\" INT; echo wai\"\"ting; sleep 600 & wait'\n")
-	c.shows("waiting\r\n")
-	c.keys("\x03")
-	c.shows("caught\r\n")
+	for i, interrupt := range []func(){
+		func() { c.say(`{"type":"signal","signal":"SIGINT"}`) },
+		func() { c.keys("\x03") },
+	} { // an early signal would reach the shell at its prompt
+		c.keys(fmt.Sprintf("bash -c 'trap \"echo caught $0; exit 3\" INT; echo waiting $0; sleep 600 & wait' %d; echo code $?\n", i))
+		c.shows(fmt.Sprintf("waiting %d\r\n", i))
+		interrupt()
+		c.shows(fmt.Sprintf("caught %d\r\n", i))
+		c.until("the code", func() bool { return bytes.Count(c.output, []byte("code 3\r\n")) > i })
+	}
 	c.keys("exit 7\n")
 	c.end()
 	if c.mode != "pty" || c.exit == nil || *c.exit != 7 || c.closed != websocket.StatusNormalClosure || c.begin != 0 {
