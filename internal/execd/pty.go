@@ -192,16 +192,29 @@ func (h *Handler) closePTY(_ http.ResponseWriter, r *http.Request) error {
 // command is what is run: on a terminal, or with pipes.
 func (t *pty) command(env map[string]string) *sandbox.Command {
 	cmd := &sandbox.Command{ID: t.id, Line: t.line, Dir: t.dir, Env: env, Detached: true}
-	if !t.pipes {
+	if t.pipes {
+		cmd.StdinPipe = true
+	} else {
 		size := firstSize
 		cmd.Terminal = &size
-		return cmd
 	}
-	cmd.StdinPipe = true
 	if t.line == "" {
-		cmd.Args = []string{shell()}
+		cmd.Args = plainShell(!t.pipes)
 	}
 	return cmd
+}
+
+// plainShell is a shell without the startup files of whoever uses it, which may
+// wait for anything.
+func plainShell(onTerminal bool) []string {
+	args := []string{shell()}
+	if args[0] == "bash" {
+		args = append(args, "--norc", "--noprofile")
+	}
+	if onTerminal {
+		args = append(args, "-i")
+	}
+	return args
 }
 
 // start starts it, if no viewer has done so before. The caller holds mu.

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -164,6 +166,10 @@ func (c *terminal) say(text string) {
 
 func TestPTY(t *testing.T) {
 	t.Parallel()
+	// A signal that is ignored here would be ignored there.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGINT)
+	t.Cleanup(func() { signal.Stop(heard) })
 	s := newServer(t)
 	id := s.openPTY(t, map[string]any{"cwd": "made/here"})
 	c := s.view(t, "/pty/"+id+"/ws")
