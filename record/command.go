@@ -366,6 +366,9 @@ func commandRequest(cmd *sandbox.Command) json.RawMessage {
 	if cmd.Terminal != nil {
 		fields["terminal"] = cmd.Terminal
 	}
+	if cmd.User != nil {
+		fields["user"] = cmd.User
+	}
 	if cmd.Detached {
 		fields["background"] = true
 	}

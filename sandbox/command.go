@@ -38,6 +38,9 @@ type Command struct {
 	// Stdout alone, in the order in which it was shown, and its input is what
 	// is typed. The end of Stdin is typed as Ctrl-D.
 	Terminal *TerminalSize
+	// User runs it as somebody else; nil: as the session itself, which in a
+	// sandbox is root.
+	User *User
 	// Detached lets the command run on when its caller goes.
 	Detached bool
 	// Stdout and Stderr, when set, get the output as it comes, beside Result.
@@ -45,6 +48,14 @@ type Command struct {
 	// MaxOutput bounds each stream in Result, MaxTail what of that is kept
 	// for its end; 0: 1 MiB and 256 KiB. The history keeps more.
 	MaxOutput, MaxTail int
+}
+
+// User is who a command runs as. HOME and the like stay as they are.
+type User struct {
+	UID uint32 `json:"uid"`
+	// GID is the group; nil: the user's own, or one of the same number for a
+	// user whom the sandbox does not know.
+	GID *uint32 `json:"gid,omitempty"`
 }
 
 // The limits of a command.

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"os/exec"
-	"os/user"
-	"slices"
 	"strconv"
 	"time"
 
@@ -81,8 +79,10 @@ func (h *Handler) newCommand(req *commandRequest) (*sandbox.Command, error) {
 	if req.Dir != "" {
 		cmd.Dir = h.path(req.Dir)
 	}
-	if err := cmd.Validate(); err != nil { // before it is wrapped
-		return nil, err
+	if req.UID != nil {
+		cmd.User = &sandbox.User{UID: *req.UID, GID: req.GID}
+	} else if req.GID != nil {
+		return nil, sandbox.Invalid("gid", "needs uid")
 	}
 	env, err := h.environment()
 	if err != nil {
@@ -90,39 +90,10 @@ func (h *Handler) newCommand(req *commandRequest) (*sandbox.Command, error) {
 	}
 	maps.Copy(env, req.Env)
 	cmd.Env = env
-	return cmd, req.asUser(cmd)
+	return cmd, nil
 }
 
 const maxTimeoutMS = 365 * 24 * 3600 * 1000
-
-// asUser lets another user run a command: by setpriv, as sandboxes know no
-// users.
-func (req *commandRequest) asUser(cmd *sandbox.Command) error {
-	if req.UID == nil {
-		if req.GID != nil {
-			return sandbox.Invalid("gid", "needs uid")
-		}
-		return nil
-	}
-	if _, err := exec.LookPath("setpriv"); err != nil {
-		return &sandbox.Error{Op: "run as user", Code: sandbox.CodeUnsupported, Field: "uid", Message: "needs the program setpriv in the sandbox"}
-	}
-	uid := strconv.FormatUint(uint64(*req.UID), 10)
-	gid, groups := uid, "--clear-groups"
-	if known, err := user.LookupId(uid); err == nil {
-		gid, groups = known.Gid, "--init-groups"
-	}
-	if req.GID != nil {
-		gid = strconv.FormatUint(uint64(*req.GID), 10)
-	}
-	args := cmd.Args
-	if len(args) == 0 {
-		args = []string{shell(), "-c", cmd.Line}
-	}
-	cmd.Args = slices.Concat([]string{"setpriv", "--reuid=" + uid, "--regid=" + gid, groups, "--"}, args)
-	cmd.Line = ""
-	return nil
-}
 
 func shell() string {
 	if _, err := exec.LookPath("bash"); err == nil {

@@ -1,8 +1,10 @@
 package execd_test
 
 import (
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -225,9 +227,29 @@ func TestUser(t *testing.T) {
 		t.Skip("only root may run as another user")
 	}
 	s := newServer(t)
-	list := s.must(t, "POST /command", fields{"command": "id -u; id -g", "uid": 54321, "gid": 54322, "cwd": "/"}).events(t)
-	if diff := cmp.Diff([]string{"54321", "54322"}, texts(list, "stdout")); diff != "" {
-		t.Errorf("user and group (-want +got):\n%s", diff)
+	for _, tt := range []struct {
+		name string
+		user fields
+		want string // user, group, groups, and whose the history's process is
+	}{
+		{"unknown", fields{"uid": 54321}, "54321 54321 54321"},
+		{"with a group", fields{"uid": 54321, "gid": 54322}, "54321 54322 54322"},
+		{"known", fields{"uid": 1}, "1 1 1"}, // daemon
+		{"root", fields{"uid": 0, "gid": 7}, "0 7 7"},
+	} {
+		req := fields{"command": "echo $(id -u) $(id -g) $(id -G)", "cwd": "/"}
+		maps.Copy(req, tt.user)
+		if got := texts(s.must(t, "POST /command", req).events(t), "stdout"); !slices.Equal(got, []string{tt.want}) {
+			t.Errorf("%s: got %v, want %s", tt.name, got, tt.want)
+		}
+	}
+	ops := s.operations(t)
+	if line := ops[1].Command.Line; line != "echo $(id -u) $(id -g) $(id -G)" || !strings.Contains(string(ops[1].Request), `"user":{"uid":54321,"gid":54322}`) {
+		t.Errorf("recorded as %q, %s", line, ops[1].Request)
+	}
+	long := "true " + strings.Repeat("x", 200_000)
+	if a := s.do(t, "POST /command", fields{"command": long, "uid": 1, "cwd": "/"}); a.status != 400 {
+		t.Errorf("a line that needs a file: got %d %.300s", a.status, a.body)
 	}
 }
 

@@ -103,6 +103,7 @@ type CommandRequest struct {
 	GraceMS   int64             `json:"grace_ms,omitempty"`
 	Stdin     bool              `json:"stdin,omitempty"` // input follows on PathStdin
 	Detached  bool              `json:"detached,omitempty"`
+	User      *sandbox.User     `json:"user,omitempty"`
 	// Terminal runs it on a terminal of this size.
 	Terminal *sandbox.TerminalSize `json:"terminal,omitempty"`
 }
@@ -116,7 +117,7 @@ func NewCommandRequest(cmd *sandbox.Command) *CommandRequest {
 	return &CommandRequest{
 		ID: cmd.ID, Line: cmd.Line, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
 		TimeoutMS: ceilMS(cmd.Timeout), GraceMS: ceilMS(cmd.Grace),
-		Stdin: cmd.Stdin != nil || cmd.StdinPipe, Detached: cmd.Detached, Terminal: cmd.Terminal,
+		Stdin: cmd.Stdin != nil || cmd.StdinPipe, Detached: cmd.Detached, Terminal: cmd.Terminal, User: cmd.User,
 	}
 }
 
@@ -126,7 +127,7 @@ func (r *CommandRequest) Command() *sandbox.Command {
 		ID: r.ID, Line: r.Line, Args: r.Args, Dir: r.Dir, Env: r.Env,
 		Timeout: time.Duration(r.TimeoutMS) * time.Millisecond,
 		Grace:   time.Duration(r.GraceMS) * time.Millisecond, Detached: r.Detached, StdinPipe: r.Stdin,
-		Terminal: r.Terminal,
+		Terminal: r.Terminal, User: r.User,
 	}
 }
 

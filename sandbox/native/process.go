@@ -76,6 +76,9 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 		if res := notRun(cmd, err); res != nil {
 			return newFailed(p, cmd, res), nil
 		}
+		if ours, ok := errors.AsType[*sandbox.Error](err); ok {
+			return nil, ours
+		}
 		return nil, fault("start command", err)
 	}
 	start := p.start
@@ -87,8 +90,11 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 		if res := notRun(cmd, err); res != nil {
 			return newFailed(p, cmd, res), nil
 		}
-		if errors.Is(err, unix.E2BIG) {
+		switch {
+		case errors.Is(err, unix.E2BIG):
 			return nil, tooLong(cmd)
+		case errors.Is(err, unix.EPERM) && cmd.User != nil:
+			return nil, &sandbox.Error{Op: "start command", Code: sandbox.CodePermission, Field: "user", Message: "only root can run a command as another user"}
 		}
 		return nil, fault("start command", err)
 	}
@@ -134,6 +140,9 @@ func (s *Session) commandDir(name string) (string, error) {
 // an argument.
 func (s *Session) build(cmd *sandbox.Command, dir string) (_ *exec.Cmd, script string, err error) {
 	c := &exec.Cmd{Dir: dir, Env: s.environment(cmd), SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	if cmd.User != nil {
+		c.SysProcAttr.Credential = credential(cmd.User)
+	}
 	switch {
 	case len(cmd.Args) > 0:
 		c.Args = cmd.Args
@@ -146,6 +155,8 @@ func (s *Session) build(cmd *sandbox.Command, dir string) (_ *exec.Cmd, script s
 	case len(cmd.Line) <= maxArgument:
 		c.Path = s.findShell()
 		c.Args = []string{c.Path, "-c", cmd.Line}
+	case cmd.User != nil: // who may not read our scripts
+		return nil, "", sandbox.Invalid("command", "must be at most 120 KiB to be run as another user; write a file and run that")
 	default:
 		if script, err = writeScript(s.opts.Scripts, cmd.Line); err != nil {
 			return nil, "", err
