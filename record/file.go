@@ -238,6 +238,11 @@ func (r *reader) Close() error {
 
 // Write implements sandbox.Session.
 func (s *Session) Write(ctx context.Context, name string, content io.Reader, opts *sandbox.WriteOptions) (*sandbox.FileInfo, error) {
+	return s.WriteWith(ctx, name, content, opts, nil)
+}
+
+// WriteWith is Write and SetMode as one act; with may be nil.
+func (s *Session) WriteWith(ctx context.Context, name string, content io.Reader, opts *sandbox.WriteOptions, with *sandbox.ModeOptions) (*sandbox.FileInfo, error) {
 	if opts == nil {
 		opts = &sandbox.WriteOptions{}
 	}
@@ -248,6 +253,7 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 	if opts.Mode != 0 {
 		fields["mode"] = uint32(opts.Mode)
 	}
+	maps.Copy(fields, modeFields(with))
 	b, err := s.enact(ctx, &asked{op: "write file", kind: history.FileWrite, id: opts.ID, path: name, fields: fields})
 	if err != nil {
 		return nil, err
@@ -260,6 +266,9 @@ func (s *Session) Write(ctx context.Context, name string, content io.Reader, opt
 	info, err := s.inner.Write(ctx, name, from, opts)
 	if err != nil {
 		return nil, b.fail(ctx, from.fault("write file", err))
+	}
+	if err := s.setMode(ctx, name, with, info); err != nil {
+		return nil, b.fail(ctx, err)
 	}
 	b.wrote(ctx, info, nil)
 	return info, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"maps"
 
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -31,6 +32,11 @@ func (s *Session) Stat(ctx context.Context, name string) (*sandbox.FileInfo, err
 
 // MakeDir implements sandbox.Tree.
 func (s *Session) MakeDir(ctx context.Context, name string, opts *sandbox.MakeDirOptions) (*sandbox.FileInfo, error) {
+	return s.MakeDirWith(ctx, name, opts, nil)
+}
+
+// MakeDirWith is MakeDir and SetMode as one act; with may be nil.
+func (s *Session) MakeDirWith(ctx context.Context, name string, opts *sandbox.MakeDirOptions, with *sandbox.ModeOptions) (*sandbox.FileInfo, error) {
 	const op = "make directory"
 	inner, ok := s.inner.(sandbox.Tree)
 	if !ok {
@@ -43,9 +49,48 @@ func (s *Session) MakeDir(ctx context.Context, name string, opts *sandbox.MakeDi
 	if opts.Mode != 0 {
 		fields["mode"] = uint32(opts.Mode)
 	}
+	maps.Copy(fields, modeFields(with))
 	return s.arrange(ctx, &asked{op: op, kind: history.FileMakeDir, id: opts.ID, path: name, fields: fields}, func() (*sandbox.FileInfo, error) {
-		return inner.MakeDir(ctx, name, opts)
+		info, err := inner.MakeDir(ctx, name, opts)
+		if err == nil {
+			err = s.setMode(ctx, name, with, info)
+		}
+		return info, err
 	})
+}
+
+// setMode is the second half of an act, without a record of its own.
+func (s *Session) setMode(ctx context.Context, name string, with *sandbox.ModeOptions, info *sandbox.FileInfo) error {
+	if with == nil {
+		return nil
+	}
+	inner, ok := s.inner.(sandbox.Tree)
+	if !ok {
+		return unsupported("set mode")
+	}
+	now, err := inner.SetMode(ctx, name, with)
+	if err == nil {
+		info.Mode, info.Owner, info.Group = now.Mode, now.Owner, now.Group
+	}
+	return err
+}
+
+// modeFields is what a record tells of a mode and an owner that were asked for.
+func modeFields(opts *sandbox.ModeOptions) map[string]any {
+	fields := map[string]any{}
+	if opts == nil {
+		return fields
+	}
+	if opts.Mode != nil {
+		fields["mode"] = uint32(*opts.Mode)
+	}
+	if opts.Owner != "" {
+		fields["owner"] = opts.Owner
+	}
+	if opts.Group != "" {
+		fields["group"] = opts.Group
+	}
+	return fields
 }
 
 // Move implements sandbox.Tree. The path of the operation is the new one.
@@ -77,16 +122,8 @@ func (s *Session) SetMode(ctx context.Context, name string, opts *sandbox.ModeOp
 	if opts == nil {
 		opts = &sandbox.ModeOptions{}
 	}
-	fields := map[string]any{"recursive": opts.Recursive}
-	if opts.Mode != nil {
-		fields["mode"] = uint32(*opts.Mode)
-	}
-	if opts.Owner != "" {
-		fields["owner"] = opts.Owner
-	}
-	if opts.Group != "" {
-		fields["group"] = opts.Group
-	}
+	fields := modeFields(opts)
+	fields["recursive"] = opts.Recursive
 	return s.arrange(ctx, &asked{op: op, kind: history.FileSetMode, id: opts.ID, path: name, fields: fields}, func() (*sandbox.FileInfo, error) {
 		return inner.SetMode(ctx, name, opts)
 	})

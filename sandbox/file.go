@@ -93,7 +93,8 @@ type Edit struct {
 	ID       string `json:"id,omitempty"` // of the operation; empty: a new one
 	Old      string `json:"old"`          // must not be empty
 	New      string `json:"new"`
-	All      bool   `json:"all,omitempty"` // every place; else there must be exactly one
+	All      bool   `json:"all,omitempty"`      // every place; else there must be exactly one
+	MayMiss  bool   `json:"may_miss,omitempty"` // where old does not stand, the file stays as it is
 	IfHash   string `json:"if_hash,omitempty"`
 	MaxBytes int64  `json:"-"` // of the file; 0: 64 MiB
 }

@@ -1,7 +1,6 @@
 package execd
 
 import (
-	"io/fs"
 	"maps"
 	"net/http"
 	"slices"
@@ -86,20 +85,15 @@ func (h *Handler) makeDirectory(r *http.Request, name string, to *access) error 
 	if err != nil {
 		return err
 	}
-	// The mode of a new directory needs no second act, unless it is one that
-	// the process's mask forbids.
-	var there error
-	more := to.Owner != "" || to.Group != "" || mode&^fs.ModePerm != 0 || mode&0o022 != 0
-	if more {
-		_, there = h.session.Stat(r.Context(), name)
-	}
-	if _, err = h.session.MakeDir(r.Context(), name, &sandbox.MakeDirOptions{Mode: mode.Perm()}); err != nil {
+	change, err := to.change()
+	if err != nil {
 		return err
 	}
-	if !more || there == nil {
-		return nil
+	if h.isDir(name) {
+		change = nil
 	}
-	return to.set(h, r, name)
+	_, err = h.session.MakeDirWith(r.Context(), name, &sandbox.MakeDirOptions{Mode: mode.Perm()}, change)
+	return err
 }
 
 // removeDirectories removes directories with all they hold, and files.

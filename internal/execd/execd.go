@@ -13,6 +13,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -29,6 +30,10 @@ type Session interface {
 	sandbox.Starter
 	sandbox.Attacher
 	sandbox.Files
+	// WriteWith and MakeDirWith also set mode and owner, as one act; with may
+	// be nil.
+	WriteWith(ctx context.Context, path string, content io.Reader, opts *sandbox.WriteOptions, with *sandbox.ModeOptions) (*sandbox.FileInfo, error)
+	MakeDirWith(ctx context.Context, path string, opts *sandbox.MakeDirOptions, with *sandbox.ModeOptions) (*sandbox.FileInfo, error)
 }
 
 // Options set up a Handler.

@@ -83,21 +83,20 @@ func (a *access) bits() (fs.FileMode, error) {
 	return mode, nil
 }
 
-// set asks for the change of a file.
-func (a *access) set(h *Handler, r *http.Request, name string) error {
+// change is what is asked for; nil: nothing.
+func (a *access) change() (*sandbox.ModeOptions, error) {
 	opts := &sandbox.ModeOptions{Owner: a.Owner, Group: a.Group}
 	if a.Mode != 0 {
 		mode, err := a.bits()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		opts.Mode = &mode
 	}
 	if opts.Mode == nil && opts.Owner == "" && opts.Group == "" {
-		return nil
+		return nil, nil
 	}
-	_, err := h.session.SetMode(r.Context(), name, opts)
-	return err
+	return opts, nil
 }
 
 func (h *Handler) fileInfo(w http.ResponseWriter, r *http.Request) error {
@@ -154,15 +153,11 @@ func (h *Handler) replaceText(w http.ResponseWriter, r *http.Request) error {
 	}
 	counts := map[string]replaced{}
 	for _, name := range slices.Sorted(maps.Keys(req)) {
-		done, err := h.session.Edit(r.Context(), h.path(name), &sandbox.Edit{Old: req[name].Old, New: req[name].New, All: true})
-		switch {
-		case sandbox.CodeOf(err) == sandbox.CodeNoMatch:
-			counts[name] = replaced{}
-		case err != nil:
+		done, err := h.session.Edit(r.Context(), h.path(name), &sandbox.Edit{Old: req[name].Old, New: req[name].New, All: true, MayMiss: true})
+		if err != nil {
 			return err
-		default:
-			counts[name] = replaced{done.Replaced}
 		}
+		counts[name] = replaced{done.Replaced}
 	}
 	if verbose, _ := strconv.ParseBool(r.URL.Query().Get("verbose")); verbose {
 		return answer(w, counts)
@@ -177,7 +172,14 @@ func (h *Handler) setPermissions(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(req)) {
 		to := req[name]
-		if err := to.set(h, r, h.path(name)); err != nil {
+		change, err := to.change()
+		if err != nil {
+			return err
+		}
+		if change == nil {
+			continue
+		}
+		if _, err := h.session.SetMode(r.Context(), h.path(name), change); err != nil {
 			return err
 		}
 	}

@@ -153,11 +153,17 @@ func (h *Handler) needDir(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
-	if info, err := os.Stat(sandbox.Resolve(h.opts.Workdir, name)); err == nil && info.IsDir() {
+	if h.isDir(name) {
 		return nil
 	}
 	_, err := h.session.MakeDir(ctx, name, nil)
 	return err
+}
+
+// isDir looks without a record: it is a part of another act.
+func (h *Handler) isDir(name string) bool {
+	info, err := os.Stat(sandbox.Resolve(h.opts.Workdir, name))
+	return err == nil && info.IsDir()
 }
 
 func (h *Handler) ptyStatus(w http.ResponseWriter, r *http.Request) error {

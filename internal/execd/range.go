@@ -3,6 +3,7 @@ package execd
 import (
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 
@@ -39,10 +40,10 @@ func (h *Handler) askedPart(r *http.Request, name string) (*part, error) {
 		return p, nil
 	}
 	p.ranged = true
-	return p, p.parse(h, r, name, strings.TrimSpace(text))
+	return p, p.parse(h, name, strings.TrimSpace(text))
 }
 
-func (p *part) parse(h *Handler, r *http.Request, name, text string) error {
+func (p *part) parse(h *Handler, name, text string) error {
 	bad := sandbox.Invalid("range", "must be bytes=FIRST-LAST, bytes=FIRST- or bytes=-COUNT")
 	first, last, ok := strings.Cut(text, "-")
 	if !ok {
@@ -53,11 +54,10 @@ func (p *part) parse(h *Handler, r *http.Request, name, text string) error {
 		if err != nil || n < 0 {
 			return bad
 		}
-		info, err := h.session.Stat(r.Context(), name)
-		if err != nil {
-			return err
+		// A look that is a part of the read. What is not there is told by that.
+		if info, err := os.Stat(sandbox.Resolve(h.opts.Workdir, name)); err == nil {
+			p.Offset, p.empty = max(info.Size()-n, 0), n == 0
 		}
-		p.Offset, p.empty = max(info.Size-n, 0), n == 0
 		return nil
 	}
 	var err error

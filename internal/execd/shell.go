@@ -81,7 +81,7 @@ func (h *Handler) openShell(w http.ResponseWriter, r *http.Request) error {
 	sh := &keptShell{turn: make(chan struct{}, 1)}
 	if req.Dir != "" {
 		sh.cwd = h.path(req.Dir)
-		if _, err := h.session.MakeDir(r.Context(), sh.cwd, nil); err != nil {
+		if err := h.needDir(r.Context(), sh.cwd); err != nil {
 			return err
 		}
 	}

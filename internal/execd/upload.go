@@ -98,12 +98,10 @@ func (h *Handler) takeFile(r *http.Request, meta *uploaded, content *multipart.P
 	if mode == 0 {
 		opts.Mode = newFileMode
 	}
-	info, err := h.session.Write(r.Context(), name, content, opts)
+	change, err := meta.change()
 	if err != nil {
 		return err
 	}
-	if digits(info.Mode) == meta.Mode {
-		meta.Mode = 0 // it is already
-	}
-	return meta.set(h, r, name)
+	_, err = h.session.WriteWith(r.Context(), name, content, opts, change)
+	return err
 }

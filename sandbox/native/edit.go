@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +54,14 @@ func (s *Session) editOnce(ctx context.Context, p *place, edit *sandbox.Edit) (*
 		return nil, err
 	}
 	changed, places, wrong := substitute(text, edit)
+	if wrong != nil && wrong.Code == sandbox.CodeNoMatch && edit.MayMiss {
+		info, err := s.statAt(p.fd(), p.name, path.Dir(p.path))
+		if err != nil {
+			return nil, fault(op, err)
+		}
+		info.SHA256, info.Previous, info.OldSize = old.hash, old.hash, old.size
+		return &sandbox.Edited{FileInfo: *info}, nil
+	}
 	if wrong != nil {
 		wrong.Op, wrong.Message = op, p.path+": "+wrong.Message
 		return nil, wrong
