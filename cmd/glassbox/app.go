@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +23,9 @@ type app struct {
 	page     *output   // on out: what this program answers
 	flags    globalFlags
 	settings *settings
-	making   bool // sandboxes are to be made
-	stays    bool // it does not hand the local runtime over
+	making   bool          // sandboxes are to be made
+	stays    bool          // it does not hand the local runtime over
+	life     time.Duration // that serve gives a sandbox; 0: any
 	mu       sync.Mutex
 	owner    *ownRuntime // of the local runtime, if this process is it
 	closing  bool

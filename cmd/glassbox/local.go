@@ -59,7 +59,8 @@ func (a *app) runtimeOptions(ctx context.Context) (*localruntime.Options, error)
 	return &localruntime.Options{
 		StateDir: a.settings.stateDir, Runsc: runsc, Recorder: recorder, SelfArgs: []string{launchArg},
 		Version: version.String(), Here: true, Logger: a.logger(),
-		ImageAliases: a.settings.aliases,
+		ImageAliases:   a.settings.aliases,
+		DefaultTimeout: a.life,
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -70,15 +71,15 @@ func parseEnv(list []string) (map[string]string, error) {
 
 // sandboxFlags say what sandbox to make.
 type sandboxFlags struct {
-	name, image, network, memory string
-	snapshot                     string
-	labels                       []string
-	ttl                          time.Duration
-	commands                     int
-	noHistory, bestEffort        bool
-	noRedaction                  bool
-	redact                       []string
-	noFileChanges                bool
+	name, image, network, snapshot string
+	memory, cpu, disk, pids        string
+	labels                         []string
+	ttl                            time.Duration
+	commands                       int
+	noHistory, bestEffort          bool
+	noRedaction                    bool
+	redact                         []string
+	noFileChanges                  bool
 }
 
 func (f *sandboxFlags) add(cmd *cobra.Command) {
@@ -88,6 +89,9 @@ func (f *sandboxFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.snapshot, "snapshot", "", "`snapshot` to begin from, by id or name, instead of an image")
 	flags.StringVar(&f.network, "network", "", "none or proxy (`kind`, on this machine only; default proxy)")
 	flags.StringVar(&f.memory, "memory", "", "memory `limit`, as in 512Mi")
+	flags.StringVar(&f.cpu, "cpu", "", "processor `limit`, as in 500m or 2")
+	flags.StringVar(&f.disk, "disk", "", "`limit` of what it may write, as in 2Gi; on this machine 4Gi if none is given")
+	flags.StringVar(&f.pids, "pids", "", "`limit` of processes, as in 500; on this machine 2048 if none is given")
 	flags.StringArrayVar(&f.labels, "label", nil, "metadata, as `key=value`; may be given again")
 	flags.IntVar(&f.commands, "max-commands", 0, "commands that may run at once, `n`; others wait for their turn (default 4)")
 	flags.DurationVar(&f.ttl, "ttl", 0, "`life` of the sandbox, at least 1m; default: as the service says")
@@ -108,9 +112,8 @@ func (f *sandboxFlags) options(a *app) (*glassbox.Options, error) {
 	}
 	opts.NoFileChanges, opts.Snapshot = f.noFileChanges, f.snapshot
 	opts.Name, opts.Image, opts.Network, opts.TTL = f.name, f.image, f.network, f.ttl
-	if f.memory != "" {
-		opts.Limits = map[string]string{"memory": f.memory}
-	}
+	opts.Limits = map[string]string{"memory": f.memory, "cpu": f.cpu, "disk": f.disk, "pids": f.pids}
+	maps.DeleteFunc(opts.Limits, func(_, limit string) bool { return limit == "" })
 	if len(f.labels) > 0 {
 		var err error
 		if opts.Metadata, err = parseEnv(f.labels); err != nil {

@@ -28,6 +28,7 @@ func (a *app) serveCommand() *cobra.Command {
 	var port int
 	var sample bool
 	var aliases []string
+	var life time.Duration
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve sandboxes on this machine to OpenSandbox clients and to the SDK", Args: cobra.NoArgs,
 		Long: `Serve offers the OpenSandbox lifecycle API on the loopback address, and keeps
@@ -55,10 +56,15 @@ asks for python:3.12 this machine's programs instead, and says so in a warning;
 					return &usageError{err}
 				}
 			}
+			if cmd.Flags().Changed("default-timeout") && life < time.Minute {
+				return usage("--default-timeout must be at least a minute")
+			}
+			a.life = life
 			return a.serve(cmd.Context(), sample)
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", defaultPort, "port to listen at on 127.0.0.1 (GLASSBOX_PORT)")
+	cmd.Flags().DurationVar(&life, "default-timeout", 0, "`life` of a sandbox for which none is asked, and the most that one is given; default: no limit")
 	cmd.Flags().BoolVar(&sample, "sample", false, "record a sample run and show it, if none is kept yet")
 	cmd.Flags().StringArrayVar(&aliases, "image-alias", nil, "give another image to who asks for one, as `IMAGE=host`; may be given again (GLASSBOX_IMAGE_ALIAS)")
 	cmd.Flags().BoolVar(&a.flags.here, "here", false, "also allow sandboxes on this very machine, without isolation")

@@ -51,7 +51,7 @@ func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 			return nil, err
 		}
 	}
-	b, err := rt.prepare(spec, image, slices.Concat(warnings, notHeld, notRun(spec)))
+	b, err := rt.prepare(spec, image, slices.Concat(warnings, notHeld, rt.bound(spec), notRun(spec)))
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +64,20 @@ func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 	}
 	rt.opts.Logger.InfoContext(ctx, "sandbox created", "sandbox", b.id, "image", spec.Image)
 	return b.info(), nil
+}
+
+// bound gives a sandbox the life that this runtime gives each, if it does, and
+// tells when that is less than was asked for.
+func (rt *Runtime) bound(spec *sandbox.Spec) []string {
+	most, asked := rt.opts.DefaultTimeout, spec.Timeout
+	if most == 0 || asked > 0 && asked <= most {
+		return nil
+	}
+	spec.Timeout = most
+	if asked == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the sandbox lives for %v and not for %v: this server gives no more; it can be renewed", most, asked)}
 }
 
 // takeHere takes the only place for a sandbox without isolation.

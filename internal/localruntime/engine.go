@@ -88,8 +88,11 @@ func (e *isolated) snapshot(ctx context.Context, r *record, d dir, into string) 
 }
 
 func (e *isolated) fault(r *record) string {
-	if cgroup.Machine.Killed(r.Info.ID) {
+	switch {
+	case cgroup.Machine.Killed(r.Info.ID):
 		return "the sandbox reached its memory limit and was ended"
+	case cgroup.Machine.Full(r.Info.ID):
+		return "the sandbox reached its limit of processes (pids) and ended"
 	}
 	return "the sandbox's first process ended: it was killed from inside, or the machine ran out of memory"
 }

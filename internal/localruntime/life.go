@@ -227,6 +227,11 @@ func (rt *Runtime) Renew(ctx context.Context, id string, at time.Time) (*sandbox
 	if !at.IsZero() && !at.After(rt.opts.Now()) {
 		return nil, sandbox.Invalid("expires_at", "must be in the future")
 	}
+	if most := rt.opts.DefaultTimeout; most > 0 {
+		if last := rt.now().Add(most); at.IsZero() || at.After(last) {
+			at = last
+		}
+	}
 	b.op.Lock()
 	defer b.op.Unlock()
 	if state, deleting := b.state(); !b.lives() {

@@ -227,6 +227,32 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+func TestDefaultTimeout(t *testing.T) {
+	opts := options(t, t.TempDir())
+	opts.DefaultTimeout = time.Hour
+	rt := startRuntime(t, opts)
+	for _, tt := range []struct {
+		asked, want time.Duration
+		warned      bool
+	}{{0, time.Hour, false}, {time.Minute, time.Minute, false}, {time.Hour, time.Hour, false}, {2 * time.Hour, time.Hour, true}} {
+		info := create(t, rt, &sandbox.Spec{Timeout: tt.asked})
+		if got := info.ExpiresAt.Sub(info.CreatedAt); got != tt.want || (len(info.Warnings) > 0) != tt.warned {
+			t.Errorf("asked for %v: lives %v, %q; want %v", tt.asked, got, info.Warnings, tt.want)
+		}
+		for _, at := range []time.Time{time.Now().Add(3 * time.Hour), {}} {
+			info, err := rt.Renew(t.Context(), info.ID, at)
+			if err != nil || time.Until(info.ExpiresAt) > time.Hour || time.Until(info.ExpiresAt) < 50*time.Minute {
+				t.Errorf("renewed: %v %+v", err, info)
+			}
+		}
+	}
+	opts = options(t, t.TempDir())
+	opts.DefaultTimeout = -time.Second
+	if _, err := localruntime.New(opts); !errors.Is(err, sandbox.ErrInvalid) {
+		t.Errorf("a negative one: %v", err)
+	}
+}
+
 func TestDeepStateDir(t *testing.T) {
 	state := filepath.Join(t.TempDir(), strings.Repeat("deep/", 30), "state")
 	rt := startRuntime(t, options(t, state))

@@ -19,12 +19,18 @@ type limits struct {
 const (
 	defaultDisk = 4 << 30 // of the writable layer
 	minMemory   = 64 << 20
+	// A sandbox takes some 32 tasks of the machine for itself, and two for each
+	// process inside. A machine has 32768 at least.
+	ownTasks     = 64
+	processTasks = 2
+	defaultPids  = 2048
 )
 
 // readLimits reads limits as OpenSandbox writes them. What cannot be read is
 // an error; what is not known here is a warning.
 func readLimits(texts map[string]string) (*limits, []string, error) {
-	l := &limits{}
+	l := &limits{Limits: cgroup.Limits{Quiet: []string{"pids"}}}
+	pids := int64(defaultPids)
 	var warnings []string
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		var ok bool
@@ -36,6 +42,9 @@ func readLimits(texts map[string]string) (*limits, []string, error) {
 			}
 		case "cpu":
 			l.CPU, ok = readCPU(text)
+		case "pids":
+			pids, ok = readPids(text)
+			l.Quiet = nil
 		case "disk", "ephemeral-storage":
 			l.disk, ok = readBytes(text)
 		default:
@@ -43,9 +52,10 @@ func readLimits(texts map[string]string) (*limits, []string, error) {
 			warnings = append(warnings, "the limit "+strconv.Quote(name)+" is not held: the local runtime does not know it")
 		}
 		if !ok {
-			return nil, nil, sandbox.Invalid("limits."+name, "must be a number with a unit, such as 512Mi for memory and 500m for cpu; it is "+strconv.Quote(texts[name]))
+			return nil, nil, sandbox.Invalid("limits."+name, "must be a number with a unit, such as 512Mi for memory, 500m for cpu and 1000 (at least 16) for pids; it is "+strconv.Quote(texts[name]))
 		}
 	}
+	l.Tasks = ownTasks + processTasks*pids
 	return l, warnings, nil
 }
 
@@ -63,6 +73,11 @@ func readBytes(text string) (int64, bool) {
 		return 0, false
 	}
 	return n * unit, true
+}
+
+func readPids(text string) (int64, bool) {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	return n, err == nil && n >= 16 && n <= 1<<20
 }
 
 // readCPU returns thousandths of a processor.

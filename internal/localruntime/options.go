@@ -32,6 +32,9 @@ type Options struct {
 	// Retention is how long the history of a deleted sandbox is kept; 0:
 	// seven days.
 	Retention time.Duration
+	// DefaultTimeout is the life of a sandbox for which none was asked, and the
+	// most that one is given, at its creation and by renewing; 0: none.
+	DefaultTimeout time.Duration
 	// HistoryCap bounds the folder of a sandbox's history, which lies on the
 	// host's disk; a sandbox above it is ended. 0: 2 GiB.
 	HistoryCap int64
@@ -67,6 +70,9 @@ const (
 func (o *Options) withDefaults() (*Options, error) {
 	if o == nil || o.StateDir == "" {
 		return nil, sandbox.Invalid("state_dir", "must name the folder in which the runtime keeps its state")
+	}
+	if o.DefaultTimeout < 0 || o.DefaultTimeout > maxLife {
+		return nil, sandbox.Invalid("default_timeout", "must be between 0 (none) and one year")
 	}
 	opts := *o
 	if err := checkAliases(opts.ImageAliases); err != nil {

@@ -25,6 +25,10 @@ const Machine Tree = "/sys/fs/cgroup"
 type Limits struct {
 	Memory int64 // bytes
 	CPU    int64 // thousandths of a processor
+	Tasks  int64 // processes and threads of the host
+	// Quiet are controllers whose limits nobody asked for: that one is not held
+	// is no warning.
+	Quiet []string
 }
 
 // base is the folder of all our groups, below a controller's mount (version
@@ -68,6 +72,9 @@ func (l Limits) settings(v2 bool) []setting {
 		}
 		list = append(list, setting{"cpu", files})
 	}
+	if l.Tasks > 0 {
+		list = append(list, setting{"pids", []file{{"pids.max", strconv.FormatInt(l.Tasks, 10), false}}})
+	}
 	return list
 }
 
@@ -81,6 +88,9 @@ func (t Tree) makeFor(m *member, id string, limits Limits) (dirs, warnings []str
 	v2 := t.unified()
 	for _, s := range limits.settings(v2) {
 		dir, err := t.make(m, id, s)
+		if err != nil && slices.Contains(limits.Quiet, s.controller) {
+			continue
+		}
 		if err != nil {
 			warnings = append(warnings, fmt.Sprintf("the %s limit is not held: no control group could be made (%v)", s.controller, err))
 			continue
@@ -180,14 +190,21 @@ func exists(name string) bool {
 // Killed reports whether a process of the sandbox was killed because the
 // memory limit was reached.
 func (t Tree) Killed(id string) bool {
+	return t.happened(id, "oom_kill", "memory.oom_control", "memory.events")
+}
+
+// Full reports whether the sandbox was refused a process or thread because it
+// has as many as it may.
+func (t Tree) Full(id string) bool { return t.happened(id, "max", "pids.events") }
+
+// happened reports whether one of the files of a sandbox's groups counts an
+// event.
+func (t Tree) happened(id, event string, files ...string) bool {
 	for _, dir := range t.groups(id) {
-		for _, name := range []string{"memory.oom_control", "memory.events"} {
-			text, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				continue
-			}
+		for _, name := range files {
+			text, _ := os.ReadFile(filepath.Join(dir, name)) // not every group has it
 			for line := range strings.Lines(string(text)) {
-				if n, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok && n != "0" {
+				if n, ok := strings.CutPrefix(strings.TrimSpace(line), event+" "); ok && n != "0" {
 					return true
 				}
 			}

@@ -47,7 +47,7 @@ type Probes struct {
 	// Setting returns what keeps ordinary users from user namespaces, if that is
 	// a setting.
 	Setting func() *Setting
-	Memory  func(ctx context.Context) error
+	Limits  func(ctx context.Context) error
 	Disk    func() (free uint64, err error)
 	// Start starts a sandbox, runs a command in it, and ends it.
 	Start func(ctx context.Context) error
@@ -66,7 +66,7 @@ const minDisk = 2 << 30
 // Run asks everything, and tries a start only where it has a chance.
 func Run(ctx context.Context, p *Probes) []Check {
 	checks := []Check{
-		p.user(), p.kernel(), p.container(), p.mount(ctx), p.runsc(ctx), p.recorder(ctx), p.memory(ctx), p.python(ctx), p.disk(),
+		p.user(), p.kernel(), p.container(), p.mount(ctx), p.runsc(ctx), p.recorder(ctx), p.limits(ctx), p.python(ctx), p.disk(),
 	}
 	for _, c := range checks {
 		if !c.OK && c.Severity == Required {
@@ -173,12 +173,12 @@ func notStarted(what string, err error) string {
 	return fmt.Sprintf("%s does not start (%v)", what, err)
 }
 
-func (p *Probes) memory(ctx context.Context) Check {
-	c := Check{Name: "memory limit", OK: true, Severity: Advised, Text: "memory and CPU limits are held by control groups"}
-	if err := p.Memory(ctx); err != nil {
+func (p *Probes) limits(ctx context.Context) Check {
+	c := Check{Name: "limits", OK: true, Severity: Advised, Text: "limits of memory, CPU and processes are held by control groups"}
+	if err := p.Limits(ctx); err != nil {
 		c.OK = false
-		c.Text = fmt.Sprintf("%v; a sandbox can use up the machine's memory", err)
-		c.Fix = "run as root on a system that mounts /sys/fs/cgroup with the memory controller"
+		c.Text = fmt.Sprintf("%v; a sandbox can use up what this machine has of it", err)
+		c.Fix = "run as root on a system that mounts /sys/fs/cgroup with the controllers memory, cpu and pids"
 		if p.EUID() != 0 {
 			c.Fix = "run as root, or start glassbox with systemd-run --user --scope where systemd gives users control groups of version 2"
 		}

@@ -24,7 +24,7 @@ func healthy() *doctor.Probes {
 		Recorder:  func(context.Context) (string, error) { return "glassbox-recorder 1", nil },
 		Python:    func(context.Context) (string, bool, error) { return "Python 3.11.2", true, nil },
 		Mount:     func(context.Context) error { return nil },
-		Memory:    func(context.Context) error { return nil },
+		Limits:    func(context.Context) error { return nil },
 		Disk:      func() (uint64, error) { return 100 << 30, nil },
 		Start:     func(context.Context) error { return nil },
 	}
@@ -53,11 +53,11 @@ func TestSick(t *testing.T) {
 		{
 			"ordinary user without control groups", func(p *doctor.Probes) {
 				p.EUID = func() int { return 1000 }
-				p.Memory = func(context.Context) error { return errors.New("the memory limit is not held: EACCES") }
+				p.Limits = func(context.Context) error { return errors.New("the memory limit is not held: EACCES") }
 			},
 			doctor.Check{
-				Name: "memory limit", Severity: doctor.Advised,
-				Text: "the memory limit is not held: EACCES; a sandbox can use up the machine's memory",
+				Name: "limits", Severity: doctor.Advised,
+				Text: "the memory limit is not held: EACCES; a sandbox can use up what this machine has of it",
 				Fix:  "run as root, or start glassbox with systemd-run --user --scope where systemd gives users control groups of version 2",
 			},
 			true,
@@ -154,11 +154,11 @@ func TestSick(t *testing.T) {
 		},
 		{
 			"no control groups", func(p *doctor.Probes) {
-				p.Memory = func(context.Context) error { return errors.New("the memory limit is not held: EPERM") }
+				p.Limits = func(context.Context) error { return errors.New("the memory limit is not held: EPERM") }
 			},
 			doctor.Check{
-				Name: "memory limit", Severity: doctor.Advised, Fix: "run as root on a system that mounts /sys/fs/cgroup with the memory controller",
-				Text: "the memory limit is not held: EPERM; a sandbox can use up the machine's memory",
+				Name: "limits", Severity: doctor.Advised, Fix: "run as root on a system that mounts /sys/fs/cgroup with the controllers memory, cpu and pids",
+				Text: "the memory limit is not held: EPERM; a sandbox can use up what this machine has of it",
 			},
 			true,
 		},

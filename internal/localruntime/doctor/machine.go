@@ -38,7 +38,7 @@ func Machine(opts *Options) *Probes {
 		Python:    python,
 		Mount:     mount,
 		Setting:   func() *Setting { return setting("/proc/sys") },
-		Memory:    memory,
+		Limits:    limits,
 		Disk:      func() (uint64, error) { return disk(opts.StateDir) },
 		Start:     opts.Start,
 	}
@@ -82,14 +82,14 @@ func mount(ctx context.Context) error {
 	return err
 }
 
-func memory(ctx context.Context) error {
+func limits(ctx context.Context) error {
 	name := "doctor-" + id.NewRandom()[:8]
-	_, warnings := cgroup.Machine.Make(name, cgroup.Limits{Memory: 64 << 20})
+	_, warnings := cgroup.Machine.Make(name, cgroup.Limits{Memory: 64 << 20, CPU: 1000, Tasks: 64})
 	if err := cgroup.Machine.Remove(ctx, name); err != nil {
 		return err
 	}
 	if len(warnings) > 0 {
-		return errors.New(warnings[0])
+		return errors.New(strings.Join(warnings, "; "))
 	}
 	return nil
 }
