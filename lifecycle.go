@@ -69,29 +69,29 @@ func with[T any](ctx context.Context, url string, o *Options, do func(*service) 
 }
 
 func (s *service) pause(ctx context.Context, id string) (*Info, error) {
-	return act(ctx, s, history.SandboxPause, id, nil, func() (*Info, map[string]any, error) {
+	return act(ctx, s, &change{history.SandboxPause, id, nil}, func() (*Info, map[string]any, error) {
 		info, err := s.provider.Pause(ctx, id)
 		return info, nil, err
 	})
 }
 
 func (s *service) resume(ctx context.Context, id string) (*Info, error) {
-	return act(ctx, s, history.SandboxResume, id, nil, func() (*Info, map[string]any, error) {
+	return act(ctx, s, &change{history.SandboxResume, id, nil}, func() (*Info, map[string]any, error) {
 		info, err := s.provider.Resume(ctx, id)
 		return info, nil, err
 	})
 }
 
 func (s *service) renew(ctx context.Context, id string, at time.Time) (*Info, error) {
-	return act(ctx, s, history.SandboxRenew, id, map[string]any{"expires_at": at.UTC()}, func() (*Info, map[string]any, error) {
+	return act(ctx, s, &change{history.SandboxRenew, id, map[string]any{"expires_at": at.UTC()}}, func() (*Info, map[string]any, error) {
 		info, err := s.provider.Renew(ctx, id, at)
 		return info, nil, err
 	})
 }
 
-func (s *service) setMetadata(ctx context.Context, id string, change map[string]*string) (*Info, error) {
-	return act(ctx, s, history.SandboxMetadata, id, map[string]any{"metadata": change}, func() (*Info, map[string]any, error) {
-		info, err := s.provider.SetMetadata(ctx, id, change)
+func (s *service) setMetadata(ctx context.Context, id string, set map[string]*string) (*Info, error) {
+	return act(ctx, s, &change{history.SandboxMetadata, id, map[string]any{"metadata": set}}, func() (*Info, map[string]any, error) {
+		info, err := s.provider.SetMetadata(ctx, id, set)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -100,7 +100,7 @@ func (s *service) setMetadata(ctx context.Context, id string, change map[string]
 }
 
 func (s *service) takeSnapshot(ctx context.Context, id, name string) (*Snapshot, error) {
-	return act(ctx, s, history.SandboxSnapshot, id, map[string]any{"name": name}, func() (*Snapshot, map[string]any, error) {
+	return act(ctx, s, &change{history.SandboxSnapshot, id, map[string]any{"name": name}}, func() (*Snapshot, map[string]any, error) {
 		snapshot, err := s.provider.TakeSnapshot(ctx, id, name)
 		if err == nil {
 			snapshot, err = s.settle(ctx, snapshot)
@@ -142,24 +142,28 @@ func (s *service) settle(ctx context.Context, snapshot *Snapshot) (*Snapshot, er
 	return snapshot, nil
 }
 
+// change is an act on a sandbox from outside, as it is recorded.
+type change struct {
+	opType, id string
+	request    map[string]any // besides the id
+}
+
 // act does something with a sandbox from outside and records it. The record
 // goes into the sandbox's history when its recorder answers: of one that is
 // paused, when it has been resumed.
-func act[T any](ctx context.Context, s *service, opType, id string, request map[string]any, do func() (T, map[string]any, error)) (T, error) {
-	if request == nil {
-		request = map[string]any{}
-	}
-	request["sandbox_id"] = id
-	entry, err := s.outbox.begin(ctx, s.opts.Source, opType, id, history.EncodeRequest(request))
+func act[T any](ctx context.Context, s *service, c *change, do func() (T, map[string]any, error)) (T, error) {
+	request := map[string]any{"sandbox_id": c.id}
+	maps.Copy(request, c.request)
+	entry, err := s.outbox.begin(ctx, s.opts.Source, c.opType, c.id, history.EncodeRequest(request))
 	if err != nil {
 		var none T
 		return none, err
 	}
 	answer, result, err := do()
 	recordErr := entry.ended(result, err)
-	answers := err == nil && opType != history.SandboxPause || errors.Is(err, sandbox.ErrState) || errors.Is(err, sandbox.ErrInvalid)
+	answers := err == nil && c.opType != history.SandboxPause || errors.Is(err, sandbox.ErrState) || errors.Is(err, sandbox.ErrInvalid)
 	if recordErr == nil && answers {
-		s.deliver(ctx, id)
+		s.deliver(ctx, c.id)
 	}
 	return answer, errors.Join(err, recordErr)
 }

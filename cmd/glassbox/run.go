@@ -123,20 +123,25 @@ func (f *sandboxFlags) options(a *app) (*glassbox.Options, error) {
 	if f.commands != 0 {
 		opts.Concurrency = &glassbox.Concurrency{Commands: f.commands}
 	}
+	return opts, f.recording(opts)
+}
+
+// recording says how the sandbox is recorded.
+func (f *sandboxFlags) recording(opts *glassbox.Options) error {
 	if f.noRedaction || len(f.redact) > 0 {
 		opts.History = &glassbox.HistoryConfig{Redaction: &redact.Rules{Off: f.noRedaction, Patterns: f.redact}}
 	}
 	switch {
 	case f.noRedaction && len(f.redact) > 0:
-		return nil, usage("--no-redaction and --redact exclude each other")
+		return usage("--no-redaction and --redact exclude each other")
 	case f.noHistory && f.bestEffort:
-		return nil, usage("--no-history and --best-effort exclude each other")
+		return usage("--no-history and --best-effort exclude each other")
 	case f.noHistory:
 		opts.HistoryMode = glassbox.NoHistory
 	case f.bestEffort:
 		opts.HistoryMode = glassbox.BestEffort
 	}
-	return opts, nil
+	return nil
 }
 
 func (a *app) runCommand() *cobra.Command {

@@ -124,8 +124,10 @@ func TestSnapshot(t *testing.T) {
 // A snapshot of a paused sandbox is taken while it stays paused, and one of a
 // sandbox that came from a snapshot holds both.
 func TestSnapshotOfPaused(t *testing.T) {
-	rt := startRuntime(t, options(t, t.TempDir()))
-	box := create(t, rt, &sandbox.Spec{Workdir: "/data"}).ID
+	opts := options(t, t.TempDir())
+	opts.ImageAliases = map[string]string{"python:3.12": "host"}
+	rt := startRuntime(t, opts)
+	box := create(t, rt, &sandbox.Spec{Workdir: "/data", Image: "python:3.12"}).ID
 	run(t, rt, box, "echo one > one")
 	if _, err := rt.Pause(t.Context(), box); err != nil {
 		t.Fatal(err)
@@ -137,6 +139,7 @@ func TestSnapshotOfPaused(t *testing.T) {
 	if _, err := rt.Resume(t.Context(), box); err != nil {
 		t.Error(err)
 	}
+	delete(opts.ImageAliases, "python:3.12") // what it was made from is known without
 	second := create(t, rt, &sandbox.Spec{Snapshot: s.ID}).ID
 	if out := run(t, rt, second, "pwd; cat one; echo two > two"); out.stdout != "/data\none\n" {
 		t.Errorf("%+v", out)

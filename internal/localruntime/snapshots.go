@@ -56,14 +56,14 @@ func (rt *Runtime) beginSnapshot(b *box, name string) (*snapshot, error) {
 			Message: "the sandbox is " + stateText(state, deleting) + "; its files can be kept while it runs or is paused",
 		}
 	}
-	spec := b.record().Spec
-	limits, _, err := readLimits(spec.Limits)
+	source := b.record()
+	limits, _, err := readLimits(source.Spec.Limits)
 	if err != nil {
 		return nil, err
 	}
 	now := rt.now()
 	rec := &snapshotRecord{
-		Version: recordVersion, Image: spec.Image, Workdir: spec.Workdir, Disk: limits.disk,
+		Version: recordVersion, Image: source.Engine, Workdir: source.Spec.Workdir, Disk: limits.disk,
 		Info: sandbox.Snapshot{
 			ID: id.NewRandom(), Sandbox: b.id, Name: name, State: sandbox.SnapshotCreating, Reason: "ACCEPTED", CreatedAt: now, ChangedAt: now,
 		},

@@ -36,43 +36,52 @@ func TestChanges(t *testing.T) {
 	}{
 		{
 			"pause", func(ctx context.Context, p *opensandbox.Provider) (any, error) { return p.Pause(ctx, boxID) },
-			[]string{"POST /v1/sandboxes/" + boxID + "/pause ", get}, "", nil,
+			[]string{"POST /v1/sandboxes/" + boxID + "/pause ", get},
+			"", nil,
 		},
 		{
 			"resume", func(ctx context.Context, p *opensandbox.Provider) (any, error) { return p.Resume(ctx, boxID) },
-			[]string{"POST /v1/sandboxes/" + boxID + "/resume ", get}, "", nil,
+			[]string{"POST /v1/sandboxes/" + boxID + "/resume ", get},
+			"", nil,
 		},
 		{
 			"renew", func(ctx context.Context, p *opensandbox.Provider) (any, error) {
 				return p.Renew(ctx, boxID, time.Date(2027, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600)))
 			},
-			[]string{"POST /v1/sandboxes/" + boxID + `/renew-expiration {"expiresAt":"2027-01-02T02:04:05Z"}`, get}, `{"expiresAt":"x"}`, nil,
+			[]string{"POST /v1/sandboxes/" + boxID + `/renew-expiration {"expiresAt":"2027-01-02T02:04:05Z"}`, get},
+			`{"expiresAt":"x"}`, nil,
 		},
 		{
 			"metadata", func(ctx context.Context, p *opensandbox.Provider) (any, error) {
 				return p.SetMetadata(ctx, boxID, map[string]*string{"a": &value, "gone": nil})
 			},
-			[]string{"PATCH /v1/sandboxes/" + boxID + `/metadata {"a":"b","gone":null}`}, running, nil,
+			[]string{"PATCH /v1/sandboxes/" + boxID + `/metadata {"a":"b","gone":null}`},
+			running, nil,
 		},
 		{
 			"take", func(ctx context.Context, p *opensandbox.Provider) (any, error) {
 				return p.TakeSnapshot(ctx, boxID, "n")
 			},
-			[]string{"POST /v1/sandboxes/" + boxID + `/snapshots {"name":"n"}`}, taken, snapshot,
+			[]string{"POST /v1/sandboxes/" + boxID + `/snapshots {"name":"n"}`},
+			taken, snapshot,
 		},
 		{
 			"take without a name", func(ctx context.Context, p *opensandbox.Provider) (any, error) {
 				return p.TakeSnapshot(ctx, boxID, "")
 			},
-			[]string{"POST /v1/sandboxes/" + boxID + `/snapshots {}`}, taken, snapshot,
+			[]string{"POST /v1/sandboxes/" + boxID + `/snapshots {}`},
+			taken, snapshot,
 		},
 		{
 			"get", func(ctx context.Context, p *opensandbox.Provider) (any, error) { return p.GetSnapshot(ctx, snapshotID) },
-			[]string{"GET /v1/snapshots/" + snapshotID + " "}, taken, snapshot,
+			[]string{"GET /v1/snapshots/" + snapshotID + " "},
+			taken, snapshot,
 		},
 		{
 			"list", func(ctx context.Context, p *opensandbox.Provider) (any, error) { return p.ListSnapshots(ctx, boxID) },
-			[]string{"GET /v1/snapshots?page=1&pageSize=200&sandboxId=" + boxID + " "}, `{"items":[` + taken + `]}`, []*sandbox.Snapshot{snapshot},
+			[]string{"GET /v1/snapshots?page=1&pageSize=200&sandboxId=" + boxID + " "},
+			`{"items":[` + taken + `]}`,
+			[]*sandbox.Snapshot{snapshot},
 		},
 		{
 			"create", func(ctx context.Context, p *opensandbox.Provider) (any, error) {

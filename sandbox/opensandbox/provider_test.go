@@ -340,7 +340,8 @@ func TestFB075LostCreate(t *testing.T) {
 
 // What is safe is tried again, what is not is sent once.
 func TestRetries(t *testing.T) {
-	for name, want := range map[string]int64{"get": 3, "list": 3, "endpoint": 3, "create": 1, "delete": 1,
+	for name, want := range map[string]int64{
+		"get": 3, "list": 3, "endpoint": 3, "create": 1, "delete": 1,
 		"pause": 1, "resume": 1, "renew": 3, "metadata": 3, "snapshot": 1, "get snapshot": 3, "list snapshots": 3, "delete snapshot": 1,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -196,12 +196,8 @@ func refusal(c *call, resp *http.Response, text []byte) *sandbox.Error {
 	if len(e.Message) > maxMessage {
 		e.Message = strings.ToValidUTF8(e.Message[:maxMessage], "") + "…"
 	}
-	if resp.StatusCode == http.StatusNotFound && c.sandbox == "" && body.Code == "" && e.Code == sandbox.CodeSandboxNotFound {
-		e.Code = sandbox.CodeProvider
-		e.Message += "; it has no such route: is the URL right?"
-	}
-	if c.newer && body.Code == "" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed) {
-		e.Code, e.Message = sandbox.CodeUnsupported, "this service does not offer it"
+	if body.Code == "" {
+		noRoute(c, resp.StatusCode, e)
 	}
 	if e.Code == sandbox.CodeUnauthorized {
 		e.Message += "; give the API key by GLASSBOX_API_KEY, OPEN_SANDBOX_API_KEY or an option"
@@ -215,6 +211,18 @@ func refusal(c *call, resp *http.Response, text []byte) *sandbox.Error {
 		return unknown(e)
 	}
 	return e
+}
+
+// noRoute tells of what no code of the service is responsible for.
+func noRoute(c *call, status int, e *sandbox.Error) {
+	missing := status == http.StatusNotFound || status == http.StatusMethodNotAllowed
+	switch {
+	case missing && c.newer:
+		e.Code, e.Message = sandbox.CodeUnsupported, "this service does not offer it"
+	case status == http.StatusNotFound && c.sandbox == "" && e.Code == sandbox.CodeSandboxNotFound:
+		e.Code = sandbox.CodeProvider
+		e.Message += "; it has no such route: is the URL right?"
+	}
 }
 
 // detailOf reads a validation error's messages and places, and leaves out the
