@@ -16,12 +16,13 @@ const (
 
 // The sources of operations: the door they came through.
 const (
-	SourceSDK     = "sdk"
-	SourceConsole = "console"
-	SourceGateway = "gateway"
-	SourceMCP     = "mcp"
-	SourceExecd   = "execd"
-	SourceProxy   = "proxy" // of the local runtime, through which sandboxes connect
+	SourceSDK       = "sdk"
+	SourceConsole   = "console"
+	SourceGateway   = "gateway"
+	SourceMCP       = "mcp"
+	SourceExecd     = "execd"
+	SourceLifecycle = "lifecycle" // the OpenSandbox API, from a client that does not record
+	SourceProxy     = "proxy"     // of the local runtime, through which sandboxes connect
 )
 
 // Actor is who acts.

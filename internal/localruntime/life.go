@@ -200,6 +200,9 @@ func (rt *Runtime) move(ctx context.Context, id string, from, to sandbox.State) 
 			r.Info.Reason, r.Info.Message = "PAUSED", "it stands still; resume it to go on"
 		}
 	})
+	if err == nil && to == sandbox.Running && len(b.record().Notes) > 0 {
+		b.note(ctx)
+	}
 	return b.info(), err
 }
 

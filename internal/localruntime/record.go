@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -33,6 +34,8 @@ type record struct {
 	// ChangedAt is when the state changed last.
 	ChangedAt time.Time `json:"changed_at"`
 	Events    []event   `json:"events,omitempty"` // oldest first
+	// Notes are what was done from outside and is not in the history yet.
+	Notes []*history.Operation `json:"notes,omitempty"`
 }
 
 const recordVersion = 1

@@ -36,6 +36,7 @@ const (
 	HeaderFile     = "X-Glassbox-File"      // of a read: the FileInfo, in JSON
 	HeaderLength   = "X-Glassbox-Length"    // of a read: the number of bytes to come, where it is known
 	HeaderSource   = "X-Glassbox-Source"
+	HeaderRecorded = "X-Glassbox-Recorded" // the client records what it asks of the lifecycle API itself
 	HeaderAgentID  = "X-Agent-Id"
 	HeaderAgent    = "X-Agent-Type"
 	HeaderThread   = "X-Thread-Id"

@@ -109,6 +109,9 @@ func (p *Provider) request(ctx context.Context, c *call) (*http.Request, *sandbo
 	if err != nil {
 		return nil, sandbox.Invalid("url", "is not one that a request can be sent to")
 	}
+	if p.opts.Recorded {
+		req.Header.Set(wire.HeaderRecorded, "yes")
+	}
 	req.Header.Set("User-Agent", "glassbox/"+version.String())
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

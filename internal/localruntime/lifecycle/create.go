@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -106,14 +107,43 @@ func (a *api) create(w http.ResponseWriter, r *http.Request, _ *route) {
 		fail(w, err, codeNotRunning)
 		return
 	}
+	began := time.Now()
 	info, err := a.rt.Create(r.Context(), spec)
 	if err != nil {
 		fail(w, err, codeNotRunning)
 		return
 	}
+	a.record(r, &done{
+		opType: history.SandboxCreate, sandbox: info.ID, began: began, request: requestOf(spec),
+		result: map[string]any{"sandbox_id": info.ID, "image": info.Image, "warnings": append([]string{}, info.Warnings...)},
+	}, nil)
 	answer := a.describe(r, info)
 	answer.Image, answer.SnapshotID = nil, "" // as the original's answer to this request
 	writeJSON(w, http.StatusAccepted, answer)
+}
+
+// requestOf is what a history keeps of a creation, without the values of
+// variables.
+func requestOf(spec *sandbox.Spec) map[string]any {
+	text, err := json.Marshal(spec) // leaves them out
+	if err != nil {
+		panic(err) // plain values only
+	}
+	request := map[string]any{}
+	if err := json.Unmarshal(text, &request); err != nil {
+		panic(err) // it was JSON a moment ago
+	}
+	names := map[string]string{}
+	for name := range spec.Env {
+		names[name] = "***"
+	}
+	if len(names) > 0 {
+		request["env"] = names
+	}
+	if delete(request, "timeout"); spec.Timeout > 0 {
+		request["timeout_seconds"] = spec.Timeout.Seconds()
+	}
+	return request
 }
 
 // readCreate reads the body; field names in snake case count, too.

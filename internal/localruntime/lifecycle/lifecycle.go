@@ -34,6 +34,7 @@ type Runtime interface {
 	sandbox.Snapshotter
 	Reacher
 	Diagnoser
+	Recorder
 }
 
 // Keeper makes sandboxes and keeps them.

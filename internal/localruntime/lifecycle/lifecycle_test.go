@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -33,6 +34,7 @@ type fake struct {
 	snapshots []*sandbox.Snapshot
 	specs     map[string]*sandbox.Spec
 	dialed    int
+	done      []*history.Operation
 }
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 678900000, time.UTC)
@@ -204,6 +206,18 @@ func (f *fake) DeleteSnapshot(ctx context.Context, id string) error {
 	defer f.mu.Unlock()
 	f.snapshots = slices.DeleteFunc(f.snapshots, func(s *sandbox.Snapshot) bool { return s.ID == id })
 	return nil
+}
+
+func (f *fake) Record(_ context.Context, box string, op *history.Operation) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if op.Status != sandbox.Succeeded {
+		op.Type += " " + string(op.Status)
+	}
+	f.done = append(f.done, op)
+	if op.Request == nil || op.Result == nil || op.CompletedAt.Before(op.StartedAt) || box == "" {
+		f.done = append(f.done, nil)
+	}
 }
 
 func (f *fake) Diagnose(ctx context.Context, id string) (*lifecycle.Diagnosis, error) {

@@ -3,7 +3,9 @@ package lifecycle
 import (
 	"errors"
 	"net/http"
+	"time"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -17,7 +19,9 @@ func (a *api) setMetadata(w http.ResponseWriter, r *http.Request, at *route) {
 		unprocessable(w, "the body must be a JSON object", "body")
 		return
 	}
+	began := time.Now()
 	info, err := a.rt.SetMetadata(r.Context(), at.parts[0], change)
+	a.record(r, &done{opType: history.SandboxMetadata, sandbox: at.parts[0], began: began, request: map[string]any{"metadata": change}}, err)
 	switch {
 	case errors.Is(err, sandbox.ErrInvalid):
 		w.Header().Set(headerCode, string(sandbox.CodeInvalid))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -102,7 +103,10 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request, at *route) {
 }
 
 func (a *api) pause(w http.ResponseWriter, r *http.Request, at *route) {
-	if err := a.moved(r.Context(), at.parts[0], a.rt.Pause); err != nil {
+	began := time.Now()
+	err := a.moved(r.Context(), at.parts[0], a.rt.Pause)
+	a.record(r, &done{opType: history.SandboxPause, sandbox: at.parts[0], began: began}, err)
+	if err != nil {
 		fail(w, err, codeNotRunning)
 		return
 	}
@@ -110,7 +114,10 @@ func (a *api) pause(w http.ResponseWriter, r *http.Request, at *route) {
 }
 
 func (a *api) resume(w http.ResponseWriter, r *http.Request, at *route) {
-	if err := a.moved(r.Context(), at.parts[0], a.rt.Resume); err != nil {
+	began := time.Now()
+	err := a.moved(r.Context(), at.parts[0], a.rt.Resume)
+	a.record(r, &done{opType: history.SandboxResume, sandbox: at.parts[0], began: began}, err)
+	if err != nil {
 		fail(w, err, codeNotPaused)
 		return
 	}
@@ -131,7 +138,9 @@ func (a *api) renew(w http.ResponseWriter, r *http.Request, at *route) {
 		unprocessable(w, "must be a time such as 2026-01-02T15:04:05Z", "body", "expiresAt")
 		return
 	}
+	began := time.Now()
 	info, err := a.rt.Renew(r.Context(), at.parts[0], when)
+	a.record(r, &done{opType: history.SandboxRenew, sandbox: at.parts[0], began: began, request: map[string]any{"expires_at": when}}, err)
 	switch {
 	case errors.Is(err, sandbox.ErrInvalid):
 		w.Header().Set(headerCode, string(sandbox.CodeInvalid))

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"time"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -75,7 +77,13 @@ func (a *api) takeSnapshot(w http.ResponseWriter, r *http.Request, at *route) {
 			return
 		}
 	}
+	began := time.Now()
 	s, err := a.rt.TakeSnapshot(r.Context(), at.parts[0], name)
+	d := &done{opType: history.SandboxSnapshot, sandbox: at.parts[0], began: began, request: map[string]any{"name": name}}
+	if err == nil {
+		d.result = map[string]any{"snapshot_id": s.ID, "state": s.State} // how it ends is told by the snapshot
+	}
+	a.record(r, d, err)
 	if err != nil {
 		if sandbox.CodeOf(err) == sandbox.CodeUnsupported {
 			w.Header().Set(headerCode, string(sandbox.CodeUnsupported))
