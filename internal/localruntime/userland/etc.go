@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,7 +40,9 @@ func (l *layout) etc(hostname string) error {
 			}
 		}
 	}
-	for name, content := range generated(hostname) {
+	texts := Network(hostname)
+	maps.Copy(texts, generated)
+	for name, content := range texts {
 		if err := writeFile(l.path("etc/"+name), content); err != nil {
 			return err
 		}
@@ -47,26 +50,31 @@ func (l *layout) etc(hostname string) error {
 	return os.Symlink("/proc/mounts", l.path("etc/mtab"))
 }
 
-func generated(hostname string) map[string]string {
+// generated are the files of /etc that are written anew.
+var generated = map[string]string{
+	"passwd": "root:x:0:0:root:/root:/bin/bash\n" +
+		"daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n" +
+		"bin:x:2:2:bin:/bin:/usr/sbin/nologin\n" +
+		"sys:x:3:3:sys:/dev:/usr/sbin/nologin\n" +
+		"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+	"group": "root:x:0:\ndaemon:x:1:\nbin:x:2:\nsys:x:3:\nadm:x:4:\ntty:x:5:\ndisk:x:6:\nmail:x:8:\n" +
+		"kmem:x:15:\nsudo:x:27:\nshadow:x:42:\nutmp:x:43:\nstaff:x:50:\nusers:x:100:\nnogroup:x:65534:\n",
+	"nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\n" +
+		"protocols: files\nservices: files\n",
+	"profile": "[ -r \"$HOME/.profile\" ] && [ \"$HOME\" != /root ] && . \"$HOME/.profile\"\n" +
+		"[ -n \"$BASH_VERSION\" ] && [ -r /etc/bash.bashrc ] && . /etc/bash.bashrc\ntrue\n",
+	"fstab": "",
+}
+
+// Network returns the files of /etc, by name, that say where a sandbox is.
+func Network(hostname string) map[string]string {
 	return map[string]string{
-		"passwd": "root:x:0:0:root:/root:/bin/bash\n" +
-			"daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n" +
-			"bin:x:2:2:bin:/bin:/usr/sbin/nologin\n" +
-			"sys:x:3:3:sys:/dev:/usr/sbin/nologin\n" +
-			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-		"group": "root:x:0:\ndaemon:x:1:\nbin:x:2:\nsys:x:3:\nadm:x:4:\ntty:x:5:\ndisk:x:6:\nmail:x:8:\n" +
-			"kmem:x:15:\nsudo:x:27:\nshadow:x:42:\nutmp:x:43:\nstaff:x:50:\nusers:x:100:\nnogroup:x:65534:\n",
-		"nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\n" +
-			"protocols: files\nservices: files\n",
 		"hosts": "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
 			"127.0.1.1\t" + hostname + "\n",
 		"hostname": hostname + "\n",
 		// Names are resolved by the proxy on the other side; without this line
 		// a program that tries by itself would wait for an answer.
 		"resolv.conf": "# No network but the HTTP proxy of http_proxy and https_proxy.\noptions timeout:1 attempts:1\n",
-		"profile": "[ -r \"$HOME/.profile\" ] && [ \"$HOME\" != /root ] && . \"$HOME/.profile\"\n" +
-			"[ -n \"$BASH_VERSION\" ] && [ -r /etc/bash.bashrc ] && . /etc/bash.bashrc\ntrue\n",
-		"fstab": "",
 	}
 }
 
