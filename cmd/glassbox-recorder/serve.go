@@ -71,8 +71,12 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	}
 	defer func() { err = errors.Join(err, release()) }()
 
+	var user *native.User
+	if u := boot.User; u != nil {
+		user = &native.User{UID: u.UID, GID: u.GID, Groups: u.Groups}
+	}
 	inner, err := native.New(&native.Options{
-		Workdir: boot.Workdir, Env: environment(boot), Scripts: tmp,
+		User: user, Workdir: boot.Workdir, Env: environment(boot), Scripts: tmp,
 		Mask:      func(text string) string { masked, _ := mask.Text(text); return masked },
 		Protected: []string{boot.HistoryDir, "/.agent-history", "/.agent-upload"},
 	})

@@ -19,6 +19,8 @@ type Boot struct {
 	ExecdToken string            `json:"execd_token"`
 	Workdir    string            `json:"workdir"`
 	Env        map[string]string `json:"env,omitempty"` // of every command
+	// User is as whom commands run; nil: root.
+	User *BootUser `json:"user,omitempty"`
 	// HistoryDir holds the history; empty: /.agent-history.
 	HistoryDir string `json:"history_dir,omitempty"`
 	// HistoryOff runs everything and records nothing.
@@ -43,6 +45,13 @@ type Boot struct {
 	// ExpiryFile holds the moment (RFC 3339) at which init ends the sandbox;
 	// the host rewrites it on renewal. Empty or no such file: never.
 	ExpiryFile string `json:"expiry_file,omitempty"`
+}
+
+// BootUser is a user of a sandbox.
+type BootUser struct {
+	UID    uint32   `json:"uid"`
+	GID    uint32   `json:"gid"`
+	Groups []uint32 `json:"groups,omitempty"`
 }
 
 // Door is the file recorder.json in the recorder's folder: how to reach a

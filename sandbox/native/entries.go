@@ -27,7 +27,9 @@ func (u *unpacker) regular(h *tar.Header, last string, r io.Reader) error {
 		return err
 	}
 	defer f.release()
-	err = u.fill(f.File, h, last, r)
+	if err = u.s.opts.User.own(int(f.Fd())); err == nil {
+		err = u.fill(f.File, h, last, r)
+	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		_ = unix.Unlinkat(dir, f.name, 0) // the error at hand is the one to tell
 		return cutArchive(err)
@@ -81,7 +83,7 @@ func (u *unpacker) put(temp, last string) error {
 }
 
 func (u *unpacker) directory(h *tar.Header, last, name string) error {
-	err := unix.Mkdirat(int(u.dir.Fd()), last, 0o755)
+	err := u.s.opts.User.mkdirAt(int(u.dir.Fd()), last, 0o755)
 	if errors.Is(err, unix.EEXIST) {
 		var stat unix.Stat_t
 		if err := unix.Fstatat(int(u.dir.Fd()), last, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {

@@ -208,7 +208,10 @@ func (s *Session) replace(p *place, content io.Reader, old *version, opts *sandb
 	defer f.release()
 	sum := sha256.New()
 	var now prefix
-	info, err := fill(f.File, content, old, opts.Mode, io.MultiWriter(sum, &now))
+	var info fs.FileInfo
+	if err = s.opts.User.own(int(f.Fd())); err == nil {
+		info, err = fill(f.File, content, old, opts.Mode, io.MultiWriter(sum, &now))
+	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		_ = unix.Unlinkat(p.fd(), f.name, 0) // the error at hand is the one to tell
 		return nil, err

@@ -31,6 +31,9 @@ type Options struct {
 	// Mask hides secrets in the texts of which diffs are made, by as many
 	// bytes; nil: nothing is hidden.
 	Mask func(text string) string
+	// User is as whom commands run, and to whom new files belong; nil: this
+	// process's own. Only root can do that for another.
+	User *User
 	// Scripts is a private directory for commands too long for an argument
 	// list. Empty: the temporary directory.
 	Scripts string

@@ -90,7 +90,7 @@ func (s *Session) openDir(op, name string, make *making) (*os.File, error) {
 	if err := s.guard(op, p); err != nil {
 		return nil, err
 	}
-	if err := makeDirAt(p.fd(), p.name, make.mode); err != nil && !errors.Is(err, unix.EEXIST) {
+	if err := s.makeDirAt(p.fd(), p.name, make.mode); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, pathFault(op, name, err)
 	}
 	dir, err = openAt(p.fd(), p.name, unix.O_PATH|unix.O_DIRECTORY)
@@ -101,11 +101,11 @@ func (s *Session) openDir(op, name string, make *making) (*os.File, error) {
 }
 
 // makeDirAt makes a directory with exactly the mode that was asked for.
-func makeDirAt(dir int, name string, mode fs.FileMode) error {
+func (s *Session) makeDirAt(dir int, name string, mode fs.FileMode) error {
 	if mode == 0 {
-		return unix.Mkdirat(dir, name, 0o755)
+		return s.opts.User.mkdirAt(dir, name, 0o755)
 	}
-	if err := unix.Mkdirat(dir, name, uint32(mode.Perm())|0o700); err != nil {
+	if err := s.opts.User.mkdirAt(dir, name, uint32(mode.Perm())|0o700); err != nil {
 		return err
 	}
 	f, err := openDirAt(dir, name)

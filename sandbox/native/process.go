@@ -120,7 +120,7 @@ func tooLong(cmd *sandbox.Command) error {
 func (s *Session) commandDir(name string) (string, error) {
 	dir := sandbox.Resolve(s.opts.Workdir, name)
 	if dir == s.opts.Workdir {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := s.opts.User.mkdirAll(dir, 0o755); err != nil {
 			return "", fault("make the working directory", err)
 		}
 	}
@@ -139,10 +139,11 @@ func (s *Session) commandDir(name string) (string, error) {
 // build makes the exec.Cmd, and a script file for a line that is too long for
 // an argument.
 func (s *Session) build(cmd *sandbox.Command, dir string) (_ *exec.Cmd, script string, err error) {
-	c := &exec.Cmd{Dir: dir, Env: s.environment(cmd), SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	user := s.opts.User
 	if cmd.User != nil {
-		c.SysProcAttr.Credential = credential(cmd.User)
+		user = known(cmd.User)
 	}
+	c := &exec.Cmd{Dir: dir, Env: s.environment(cmd), SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: user.credential()}}
 	switch {
 	case len(cmd.Args) > 0:
 		c.Args = cmd.Args
@@ -155,10 +156,8 @@ func (s *Session) build(cmd *sandbox.Command, dir string) (_ *exec.Cmd, script s
 	case len(cmd.Line) <= maxArgument:
 		c.Path = s.findShell()
 		c.Args = []string{c.Path, "-c", cmd.Line}
-	case cmd.User != nil: // who may not read our scripts
-		return nil, "", sandbox.Invalid("command", "must be at most 120 KiB to be run as another user; write a file and run that")
 	default:
-		if script, err = writeScript(s.opts.Scripts, cmd.Line); err != nil {
+		if script, err = s.writeScript(cmd.Line, user); err != nil {
 			return nil, "", err
 		}
 		c.Path = s.findShell()
@@ -167,13 +166,17 @@ func (s *Session) build(cmd *sandbox.Command, dir string) (_ *exec.Cmd, script s
 	return c, script, nil
 }
 
-func writeScript(dir, line string) (string, error) {
+func (s *Session) writeScript(line string, user *User) (string, error) {
+	dir := s.opts.Scripts
+	if user != nil {
+		dir = "" // into which the user can look
+	}
 	f, err := os.CreateTemp(dir, "command-*.sh")
 	if err != nil {
 		return "", err
 	}
 	_, err = f.WriteString(line)
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(err, user.own(int(f.Fd())), f.Close()); err != nil {
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}
 	return f.Name(), nil

@@ -50,6 +50,12 @@ func (p *process) startTerminal(cmd *sandbox.Command) error {
 		return err
 	}
 	defer theirs.Close()
+	if c := p.cmd.SysProcAttr.Credential; c != nil {
+		if err := theirs.Chown(int(c.Uid), int(c.Gid)); err != nil {
+			ours.Close()
+			return err
+		}
+	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, theirs, theirs
 	p.cmd.SysProcAttr.Setctty = true
 	p.started = time.Now()

@@ -251,7 +251,7 @@ func (u *unpacker) down(at *os.File, part, rel string) (*os.File, error) {
 		if err := u.guard(at, part, rel); err != nil {
 			return nil, err
 		}
-		if err := unix.Mkdirat(int(at.Fd()), part, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		if err := u.s.opts.User.mkdirAt(int(at.Fd()), part, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
 			return nil, &fs.PathError{Op: "mkdir", Path: path.Join(u.path, rel), Err: err}
 		}
 		next, err = openAt(int(at.Fd()), part, flags)
