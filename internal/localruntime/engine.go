@@ -69,7 +69,11 @@ func (e *isolated) start(ctx context.Context, l *launch) (proc.Ref, []string, er
 		},
 		Limits: l.limits.Limits, DiskSize: cmp.Or(l.limits.disk, defaultDisk), Snapshot: l.snapshot,
 	})
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case l.snapshot != "":
+		err = noIsolation("gVisor could not start a sandbox from the snapshot, which may be damaged or of another version of gVisor", err)
+	default:
 		err = noIsolation("gVisor could not start a sandbox; glassbox doctor tells what this machine lacks", err)
 	}
 	return ref, warnings, err

@@ -223,6 +223,47 @@ func TestSnapshotRefused(t *testing.T) {
 	}
 }
 
+// A snapshot whose files are damaged makes no sandbox, and leaves nothing.
+func TestSnapshotDamaged(t *testing.T) {
+	state := t.TempDir()
+	rt := startRuntime(t, options(t, state))
+	box := create(t, rt, nil).ID
+	run(t, rt, box, "head -c 5M /dev/urandom > big")
+	for _, name := range []string{"fscheckpoint.pb", "multitar.img", "pages_meta.img"} {
+		s := take(t, rt, box)
+		if err := os.WriteFile(filepath.Join(state, "snapshots", s.ID, "image", name), []byte("nothing that gVisor wrote"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rt.Create(t.Context(), &sandbox.Spec{Snapshot: s.ID}); sandbox.CodeOf(err) != sandbox.CodeIsolation {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	list, err := rt.List(t.Context())
+	if err != nil || len(list) != 1 || len(processes(t, state+"/sandboxes")) != len(processes(t, box)) {
+		t.Errorf("left: %v %v", err, list)
+	}
+}
+
+// A server that is stopped ends what it was taking.
+func TestSnapshotAndStop(t *testing.T) {
+	state := t.TempDir()
+	o := startOwner(t, options(t, state))
+	box := create(t, o.Runtime, nil).ID
+	run(t, o.Runtime, box, "head -c 400M /dev/urandom > big")
+	s, err := o.TakeSnapshot(t.Context(), box, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.stop()
+	rt := startRuntime(t, options(t, state))
+	if s, err = rt.GetSnapshot(t.Context(), s.ID); err != nil || s.State != sandbox.SnapshotFailed || !strings.Contains(s.Message, "server ended") {
+		t.Errorf("%v %+v", err, s)
+	}
+	if out := run(t, rt, box, "echo alive"); out.stdout != "alive\n" {
+		t.Errorf("%+v", out)
+	}
+}
+
 // Taking and deleting at once leaves nothing half done, whoever is first.
 func TestSnapshotAndDelete(t *testing.T) {
 	state := t.TempDir()

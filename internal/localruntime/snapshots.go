@@ -17,6 +17,9 @@ import (
 const (
 	maxSnapshots    = 100
 	snapshotTimeout = 10 * time.Minute
+
+	interrupted = "INTERRUPTED"
+	serverEnded = "the server ended while the snapshot was taken"
 )
 
 // TakeSnapshot begins to keep the files of a sandbox, which stands still for
@@ -124,7 +127,11 @@ func (rt *Runtime) takeSnapshot(ctx context.Context, b *box, s *snapshot) {
 		return
 	}
 	log.WarnContext(ctx, "snapshot failed", "error", err)
-	if err := rt.failSnapshot(s, "FAILED", err.Error()); err != nil {
+	reason, why := "FAILED", err.Error()
+	if ctx.Err() != nil {
+		reason, why = interrupted, serverEnded
+	}
+	if err := rt.failSnapshot(s, reason, why); err != nil {
 		log.ErrorContext(ctx, "snapshot that failed could not be cleared away", "error", err)
 	}
 }
@@ -327,7 +334,7 @@ func (rt *Runtime) takeUpSnapshots(ctx context.Context) {
 		rt.mu.Unlock()
 		switch s.rec.Info.State {
 		case sandbox.SnapshotCreating:
-			err = rt.failSnapshot(s, "INTERRUPTED", "the server ended while the snapshot was taken")
+			err = rt.failSnapshot(s, interrupted, serverEnded)
 		case sandbox.SnapshotDeleting:
 			err = rt.dropSnapshot(s)
 		}
