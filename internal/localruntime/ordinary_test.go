@@ -22,7 +22,7 @@ func TestOrdinaryUser(t *testing.T) {
 			"TestNoLeaks", "TestRetention", "TestEndIsRecorded", "TestOnlyTheHistoryIsKept", "TestRightsTakenAway",
 			"TestRemoveTree", "TestTreeSize", "TestHistoryCap", "TestDiskLimit", "TestLimitsWithoutRoot", "TestIDsInside",
 			"TestStateSocket", "TestStateDirByLinks", "TestDoctor", "TestDoctorTriesTheStateDir", "TestPublicNetwork",
-			"TestSnapshot", "TestSnapshotOfPaused", "TestSnapshotRefused", "TestSnapshotAndDelete", "TestSnapshotsStay", "TestSetMetadata", "TestDiagnose",
+			"TestSnapshot", "TestSnapshotOfPaused", "TestSnapshotRefused", "TestSnapshotAndDelete", "TestSnapshotsStay", "TestSetMetadata", "TestDiagnose", "TestLifecycleSuite", "TestActsInHistory",
 			"TestHostFilesAreNotSeen", "TestHostProcessesAreNotSeen", "TestHostSocketsAreNotReached",
 			"TestHostLoopbackIsNotReached", "TestMetadataIsNotReached", "TestRunFolderCannotBeChanged",
 			"TestHostProgramsCannotBeChanged", "TestPlantedLinks", "TestNetworkNone",
