@@ -55,8 +55,11 @@ func (b *box) note(ctx context.Context, more ...*history.Operation) {
 
 // write writes one record. One that the recorder refuses for good is dropped.
 func (b *box) write(ctx context.Context, op *history.Operation) error {
-	if state, _ := b.state(); state != sandbox.Running || !b.control.connected() {
+	if state, _ := b.state(); state != sandbox.Running {
 		return errPaused(b.id)
+	}
+	if err := b.control.waitConnected(ctx); err != nil { // it dials again after a resume under another server
+		return err
 	}
 	session := recorded.New("http://sandbox", &recorded.Options{
 		Token: b.record().Token, Client: &http.Client{Transport: b.control}, Sandbox: b.id,

@@ -26,10 +26,12 @@ type done struct {
 	request, result map[string]any
 }
 
-// record lets the sandbox's history tell what was done, and by whom. A client
-// of ours records that itself, also where there is no sandbox to keep it.
+// record lets the sandbox's history tell what was done, and by whom, unless the
+// client does. Renewals that worked are left out: clients renew with each thing
+// that they do.
 func (a *api) record(r *http.Request, d *done, err error) {
-	if r.Header.Get(wire.HeaderRecorded) != "" || errors.Is(err, sandbox.ErrNotFound) {
+	keepsAlive := d.opType == history.SandboxRenew && err == nil
+	if keepsAlive || errors.Is(err, sandbox.ErrNotFound) || a.recordsItself(r, d.sandbox) {
 		return
 	}
 	now := time.Now()
@@ -52,6 +54,23 @@ func (a *api) record(r *http.Request, d *done, err error) {
 		op.Source = history.SourceLifecycle
 	}
 	a.rt.Record(r.Context(), d.sandbox, op)
+}
+
+// pythonSDK begins the User-Agent of the SDK that the Python package
+// agent-sandbox-backends is built on.
+const pythonSDK = "OpenSandbox-Python-SDK/"
+
+// recordsItself reports whether a client records what it does. Ours say so, and
+// that Python package is known by the id that it gives to its sandboxes.
+func (a *api) recordsItself(r *http.Request, id string) bool {
+	if r.Header.Get(wire.HeaderRecorded) != "" {
+		return true
+	}
+	if !strings.HasPrefix(r.UserAgent(), pythonSDK) {
+		return false
+	}
+	info, err := a.rt.Get(r.Context(), id)
+	return err == nil && info.Metadata[wire.MetaInstance] != ""
 }
 
 // actorOf tells who acts: the headers, or else the program that asks.

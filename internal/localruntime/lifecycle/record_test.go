@@ -22,12 +22,16 @@ func TestActsAreRecorded(t *testing.T) {
 		{"POST", "/snapshots", ""},
 		{"POST", "/resume", ""},
 		{"POST", "/renew-expiration", `{"expiresAt":"2027-01-02T03:04:05Z"}`},
+		{"POST", "/renew-expiration", `{"expiresAt":"2001-01-02T03:04:05Z"}`},
 		{"POST", "/renew-expiration", `{"expiresAt":"soon"}`}, // nothing was tried
 	} {
 		s.ask(act[0], path+act[1], act[2], "User-Agent: OpenSandbox-SDK/1.1 (x)")
 		s.ask(act[0], path+"x"+act[1], act[2]) // there is none
 	}
 	s.ask("POST", path+"/pause", "", "X-Glassbox-Recorded: yes")
+	// The Python package that records its sandboxes itself.
+	a = s.ask("POST", "/v1/sandboxes", `{"image":{"uri":"host"},"metadata":{"sandbox_instance_id":"i-1"}}`, "User-Agent: OpenSandbox-Python-SDK/0.1.16")
+	s.ask("POST", "/v1/sandboxes/"+a.field(t, "id").(string)+"/pause", "", "User-Agent: OpenSandbox-Python-SDK/0.1.16")
 	var got []string
 	for _, op := range s.fake.done {
 		got = append(got, op.Source+" "+op.Actor.ID+" "+op.Type)
@@ -38,7 +42,7 @@ func TestActsAreRecorded(t *testing.T) {
 	const by = "lifecycle OpenSandbox-SDK/1.1 sandbox."
 	want := []string{
 		"lifecycle agent-1 sandbox.create", by + "metadata", by + "metadata failed", by + "snapshot", by + "pause", by + "pause failed",
-		by + "snapshot failed", by + "resume", by + "renew",
+		by + "snapshot failed", by + "resume", by + "renew failed",
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("recorded: %s", diff)
