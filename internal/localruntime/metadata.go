@@ -10,7 +10,7 @@ import (
 )
 
 // SetMetadata sets the named entries of a sandbox's metadata, removes those
-// that are nil, and leaves the others. It works in every state.
+// that are nil, and leaves the others. It works in every state that is known.
 func (rt *Runtime) SetMetadata(ctx context.Context, id string, change map[string]*string) (*sandbox.Info, error) {
 	b, err := rt.find(ctx, id)
 	if err != nil {
@@ -30,6 +30,9 @@ func (rt *Runtime) SetMetadata(ctx context.Context, id string, change map[string
 	defer b.op.Unlock()
 	if _, err := rt.find(ctx, id); err != nil { // it may have gone meanwhile
 		return nil, err
+	}
+	if state, _ := b.state(); state == sandbox.Unknown { // its record must not be written over
+		return nil, &sandbox.Error{Op: "set metadata", Sandbox: id, Code: sandbox.CodeSandboxState, Message: "the sandbox is unknown: " + b.record().Info.Message}
 	}
 	next := merged(b.record().Info.Metadata, change)
 	if len(next) > maxMetadata {

@@ -2,6 +2,8 @@ package localruntime_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -75,5 +78,32 @@ func TestSetMetadata(t *testing.T) {
 	}
 	if info, err := rt.SetMetadata(t.Context(), box, values("n0", "null")); err != nil || info.State != sandbox.Paused || len(info.Metadata) != len(want)-1 {
 		t.Errorf("of a paused one: %v %+v", err, info)
+	}
+}
+
+// A record that cannot be read is not written over by what nobody would know.
+func TestUnreadableIsNotChanged(t *testing.T) {
+	state := t.TempDir()
+	o := startOwner(t, options(t, state))
+	box := create(t, o.Runtime, nil).ID
+	o.stop()
+	name := filepath.Join(state, "sandboxes", box, "sandbox.json")
+	if err := os.Truncate(name, 100); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := startRuntime(t, options(t, state))
+	if info, err := rt.SetMetadata(t.Context(), box, values("a", "b")); !errors.Is(err, sandbox.ErrState) {
+		t.Errorf("metadata: %v %+v", err, info)
+	}
+	if s, err := rt.TakeSnapshot(t.Context(), box, ""); !errors.Is(err, sandbox.ErrState) {
+		t.Errorf("snapshot: %v %+v", err, s)
+	}
+	rt.Record(t.Context(), box, &history.Operation{ID: id.New(), Type: history.SandboxPause, Status: sandbox.Unsuccessful})
+	if after, err := os.ReadFile(name); err != nil || string(after) != string(before) {
+		t.Errorf("%v, the record is now %s", err, after)
 	}
 }

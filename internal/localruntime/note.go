@@ -27,7 +27,9 @@ func (rt *Runtime) Record(ctx context.Context, id string, op *history.Operation)
 	}
 	b.op.Lock()
 	defer b.op.Unlock()
-	b.note(ctx, op)
+	if state, _ := b.state(); state != sandbox.Unknown { // whose record must not be written over
+		b.note(ctx, op)
+	}
 }
 
 // note writes what waits, and one more, into the history. Its caller holds op.
