@@ -92,12 +92,13 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 		defer cancel()
 		err = errors.Join(err, session.Close(ctx))
 	}()
+	state, removeState := openState(boot.HistoryDir)
+	defer removeState()
 	server := recorder.New(session, store, &recorder.Options{
 		Token: boot.Token, SandboxID: boot.SandboxID, Workdir: boot.Workdir, Logger: logger,
-		// What it keeps for a while counts as the sandbox's own: the history
-		// folder outlives that.
 		Execd: &execd.Options{
-			Token: boot.ExecdToken, Workdir: boot.Workdir, Home: environment(boot)["HOME"], EnvFile: execdEnvFile, Whose: whose, Logger: logger,
+			Token: boot.ExecdToken, Workdir: boot.Workdir, Home: environment(boot)["HOME"], Dir: state, EnvFile: execdEnvFile,
+			MemoryBytes: boot.MemoryBytes, CPUMilli: boot.CPUMilli, Whose: whose, Logger: logger,
 		},
 	})
 	return serveDoors(ctx, boot, server, logger)

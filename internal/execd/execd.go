@@ -48,9 +48,15 @@ type Options struct {
 	// Home is what ~ stands for in a path; empty: /root.
 	Home string
 	// Dir is a directory for what shells keep between their runs, which may be
-	// secrets, and for the output of background commands; empty: the temporary
-	// directory.
+	// secrets, so that it should be private and not be the temporary directory,
+	// which programs empty. Empty: that all the same.
 	Dir string
+	// Spool is a directory for the output of background commands and terminals,
+	// in files without names; empty: the temporary directory.
+	Spool string
+	// MemoryBytes and CPUMilli (thousandths of a processor) are limits of the
+	// sandbox, if there are any; else what the kernel knows is told.
+	MemoryBytes, CPUMilli int64
 	// EnvFile holds variables, a KEY=VALUE a line, that every command gets.
 	// Empty: there is none.
 	EnvFile string
@@ -82,6 +88,7 @@ type Handler struct {
 func New(session Session, store history.Reader, opts *Options) *Handler {
 	h := &Handler{session: session, store: store, opts: *opts, jobs: newJobs(), shells: newShells(), ptys: newPTYs(), ports: newPorts(), mux: http.NewServeMux()}
 	h.helper = newHelper(session, store, opts.Whose)
+	h.meter.memory, h.meter.cpus = float64(h.opts.MemoryBytes), float64(h.opts.CPUMilli)/1000
 	if h.opts.Home == "" {
 		h.opts.Home = "/root"
 	}

@@ -52,7 +52,7 @@ func (j *jobs) retire(id string) {
 // follow keeps the output of a background command. It reads as fast as the
 // command prints, whoever looks at the log.
 func (h *Handler) follow(p sandbox.Process, seen func(sandbox.Chunk)) (*job, error) {
-	log, err := newSpool(h.opts.Dir)
+	log, err := newSpool(h.opts.Spool)
 	if err != nil {
 		_ = p.Stop(context.Background()) // a command that nobody can ask for
 		_ = p.Close()

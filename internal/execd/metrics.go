@@ -28,10 +28,13 @@ type metrics struct {
 // meter measures the time of processors between two readings, so that nobody
 // waits for a second to pass.
 type meter struct {
+	memory float64 // the sandbox's limit in bytes; 0: none
+	cpus   float64 // and of processors
+
 	mu   sync.Mutex
 	at   time.Time
 	busy float64 // seconds
-	used float64 // per cent of all processors, as it was last measured
+	used float64 // per cent of the processors, as it was last measured
 }
 
 // The first reading has nothing before it and waits a moment for a second one;
@@ -42,6 +45,14 @@ func (m *meter) read(ctx context.Context) (*metrics, error) {
 	total, used, err := memory()
 	if err != nil {
 		return nil, err
+	}
+	if m.memory > 0 && m.memory < total {
+		total = m.memory
+	}
+	used = min(used, total)
+	cpus := float64(runtime.NumCPU())
+	if m.cpus > 0 {
+		cpus = min(cpus, m.cpus)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,11 +66,11 @@ func (m *meter) read(ctx context.Context) (*metrics, error) {
 	}
 	if past := time.Since(m.at); past >= meterPause {
 		busy := cpuSeconds()
-		m.used = min(max((busy-m.busy)/past.Seconds()/float64(runtime.NumCPU())*100, 0), 100)
+		m.used = min(max((busy-m.busy)/past.Seconds()/cpus*100, 0), 100)
 		m.at, m.busy = time.Now(), busy
 	}
 	round := func(x float64) float64 { return math.Round(x*100) / 100 }
-	return &metrics{float64(runtime.NumCPU()), round(m.used), round(total / (1 << 20)), round(used / (1 << 20)), time.Now().UnixMilli()}, nil
+	return &metrics{cpus, round(m.used), round(total / (1 << 20)), round(used / (1 << 20)), time.Now().UnixMilli()}, nil
 }
 
 // memory is the sandbox's: what its control group allows and counts, or what

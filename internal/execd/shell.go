@@ -105,7 +105,14 @@ func (h *Handler) ready(sh *keptShell) error {
 			return nil
 		}
 	}
-	dir, err := os.MkdirTemp(h.opts.Dir, "glassbox-shell-*")
+	var err error
+	if h.opts.Dir != "" { // which may have been emptied, too
+		err = os.MkdirAll(h.opts.Dir, 0o700)
+	}
+	var dir string
+	if err == nil {
+		dir, err = os.MkdirTemp(h.opts.Dir, "glassbox-shell-*")
+	}
 	if err == nil {
 		sh.dir = dir
 		err = os.WriteFile(filepath.Join(dir, "startup"), []byte(startup), 0o600)

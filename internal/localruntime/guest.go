@@ -17,7 +17,11 @@ const guestRecorder = wire.GuestBin + "/glassbox-recorder"
 
 // bootOf returns what a sandbox of the image host is told.
 func bootOf(r *record, env map[string]string) *wire.Boot {
-	config, _ := historyConfig(&r.Spec) // it was checked before it was kept
+	config, _ := historyConfig(&r.Spec) // they were checked before they were kept
+	held, _, err := readLimits(r.Spec.Limits)
+	if err != nil {
+		held = &limits{}
+	}
 	b := &wire.Boot{
 		SandboxID: r.Info.ID, InstanceID: r.Info.InstanceID, Name: r.Info.Name, Metadata: r.Info.Metadata,
 		Token: r.Token, ExecdToken: r.ExecdToken, Workdir: r.Spec.Workdir,
@@ -28,6 +32,8 @@ func bootOf(r *record, env map[string]string) *wire.Boot {
 		HistoryOff: r.Spec.History == HistoryNone,
 		BestEffort: r.Spec.History == HistoryBestEffort,
 		History:    config,
+
+		MemoryBytes: held.Memory, CPUMilli: held.CPU,
 
 		Concurrency:   r.Spec.Concurrency,
 		NoFileChanges: r.Spec.NoFileChanges,

@@ -33,6 +33,10 @@ type Boot struct {
 	History *history.Config `json:"history,omitempty"`
 	// Concurrency bounds what works at once; nil: the defaults.
 	Concurrency *sandbox.Concurrency `json:"concurrency,omitempty"`
+	// MemoryBytes and CPUMilli (thousandths of a processor) are the sandbox's
+	// limits, which are told to who asks; 0: there are none.
+	MemoryBytes int64 `json:"memory_bytes,omitempty"`
+	CPUMilli    int64 `json:"cpu_milli,omitempty"`
 	// Listen is an address (host:port) at which our wire is served as plain
 	// HTTP; if the port is taken, a free one is. Empty: nowhere.
 	Listen string `json:"listen,omitempty"`
