@@ -99,6 +99,8 @@ type api struct {
 
 	pieces bufferPool  // of what is proxied
 	moves  *lock.Paths // of sandboxes that are paused or resumed
+
+	renewals renewals
 }
 
 // New returns the API over rt.

@@ -140,7 +140,9 @@ func (a *api) renew(w http.ResponseWriter, r *http.Request, at *route) {
 	}
 	began := time.Now()
 	info, err := a.rt.Renew(r.Context(), at.parts[0], when)
-	a.record(r, &done{opType: history.SandboxRenew, sandbox: at.parts[0], began: began, request: map[string]any{"expires_at": when}}, err)
+	if err != nil || a.renewals.news(at.parts[0]+" "+actorOf(r).ID, when, began) {
+		a.record(r, &done{opType: history.SandboxRenew, sandbox: at.parts[0], began: began, request: map[string]any{"expires_at": when}}, err)
+	}
 	switch {
 	case errors.Is(err, sandbox.ErrInvalid):
 		w.Header().Set(headerCode, string(sandbox.CodeInvalid))
