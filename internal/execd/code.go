@@ -21,7 +21,7 @@ func (h *Handler) runCode(w http.ResponseWriter, r *http.Request) error {
 		} `json:"context"`
 		Code string `json:"code"`
 	}
-	if err := decode(w, r, &req); err != nil {
+	if err := h.decode(w, r, &req); err != nil {
 		return err
 	}
 	switch {
@@ -48,7 +48,7 @@ func (h *Handler) makeContext(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		Language string `json:"language"`
 	}
-	if err := decode(w, r, &req); err != nil {
+	if err := h.decode(w, r, &req); err != nil {
 		return err
 	}
 	return errNoKernel(req.Language)

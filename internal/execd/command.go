@@ -32,7 +32,7 @@ type commandRequest struct {
 
 func (h *Handler) runCommand(w http.ResponseWriter, r *http.Request) error {
 	var req commandRequest
-	if err := decode(w, r, &req); err != nil {
+	if err := h.decode(w, r, &req); err != nil {
 		return err
 	}
 	if h.helper.answers(w, r, &req) {
@@ -51,7 +51,7 @@ func (h *Handler) execute(w http.ResponseWriter, r *http.Request, req *commandRe
 		cmd.ID = said
 	}
 	w.Header().Set(wire.HeaderID, cmd.ID)
-	out := newEvents(w)
+	out := newEvents(w, h.opts.Idle)
 	defer out.stop()
 	p, err := h.session.Start(r.Context(), cmd) // it may have to wait for its turn
 	if err != nil {

@@ -68,7 +68,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, name string, dept
 // for those that are new.
 func (h *Handler) makeDirectories(w http.ResponseWriter, r *http.Request) error {
 	var req map[string]access
-	if err := decode(w, r, &req); err != nil {
+	if err := h.decode(w, r, &req); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(req)) {

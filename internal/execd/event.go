@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -43,8 +44,8 @@ type events struct {
 	err   error
 }
 
-func newEvents(w http.ResponseWriter) *events {
-	e := &events{head: w.Header(), w: bufio.NewWriterSize(w, 64<<10), flush: http.NewResponseController(w).Flush}
+func newEvents(w http.ResponseWriter, limit time.Duration) *events {
+	e := &events{head: w.Header(), w: bufio.NewWriterSize(idle.Answer(w, limit), 64<<10), flush: http.NewResponseController(w).Flush}
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { e.ping(ctx) })

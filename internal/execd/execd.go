@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -60,6 +61,9 @@ type Options struct {
 	// EnvFile holds variables, a KEY=VALUE a line, that every command gets.
 	// Empty: there is none.
 	EnvFile string
+	// Idle is how long a client that sends or takes something may do nothing;
+	// 0: five minutes.
+	Idle time.Duration
 	// Abandoned is how long a foreground command goes on after its client was
 	// lost; 0: five minutes.
 	Abandoned time.Duration
@@ -87,11 +91,14 @@ type Handler struct {
 // long ago; it may be nil.
 func New(session Session, store history.Reader, opts *Options) *Handler {
 	h := &Handler{session: session, store: store, opts: *opts, jobs: newJobs(), shells: newShells(), ptys: newPTYs(), ports: newPorts(), mux: http.NewServeMux()}
-	h.helper = newHelper(session, store, opts.Whose)
 	h.meter.memory, h.meter.cpus = float64(h.opts.MemoryBytes), float64(h.opts.CPUMilli)/1000
 	if h.opts.Home == "" {
 		h.opts.Home = "/root"
 	}
+	if h.opts.Idle == 0 {
+		h.opts.Idle = 5 * time.Minute
+	}
+	h.helper = newHelper(session, store, &h.opts)
 	if h.opts.Abandoned == 0 {
 		h.opts.Abandoned = 5 * time.Minute
 	}
@@ -141,6 +148,7 @@ func New(session Session, store history.Reader, opts *Options) *Handler {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !h.lets(r) {
+		idle.Refused(w)
 		const text = "Unauthorized: invalid or missing header " + wire.HeaderExecdToken
 		answerStatus(w, http.StatusUnauthorized, map[string]string{"error": text, "code": "UNAUTHORIZED", "message": text})
 		return
@@ -259,8 +267,14 @@ func answerStatus(w http.ResponseWriter, status int, v any) {
 const maxJSON = wire.MaxRequestBytes
 
 // decode reads a body of JSON, whatever its type is said to be.
-func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON)).Decode(v); err != nil {
+func (h *Handler) decode(w http.ResponseWriter, r *http.Request, v any) error {
+	body := http.MaxBytesReader(w, idle.Body(w, r.Body, h.opts.Idle), maxJSON)
+	err := json.NewDecoder(body).Decode(v)
+	idle.Done(w, err)
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &sandbox.Error{Op: "read request", Code: sandbox.CodeTooLarge, Field: "body", Message: "must be at most 32 MiB"}
+	}
+	if err != nil {
 		return &sandbox.Error{Op: "read request", Code: sandbox.CodeInvalid, Field: "body", Err: err}
 	}
 	return nil

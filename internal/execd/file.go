@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -145,7 +146,7 @@ func (h *Handler) replaceText(w http.ResponseWriter, r *http.Request) error {
 		Old string `json:"old"`
 		New string `json:"new"`
 	}
-	if err := decode(w, r, &req); err != nil {
+	if err := h.decode(w, r, &req); err != nil {
 		return err
 	}
 	type replaced struct {
@@ -167,7 +168,7 @@ func (h *Handler) replaceText(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) setPermissions(w http.ResponseWriter, r *http.Request) error {
 	var req map[string]access
-	if err := decode(w, r, &req); err != nil {
+	if err := h.decode(w, r, &req); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(req)) {
@@ -191,7 +192,7 @@ func (h *Handler) moveFiles(w http.ResponseWriter, r *http.Request) error {
 		From string `json:"src"`
 		To   string `json:"dest"`
 	}
-	if err := decode(w, r, &req); err != nil {
+	if err := h.decode(w, r, &req); err != nil {
 		return err
 	}
 	for _, move := range req {
@@ -242,7 +243,7 @@ func (h *Handler) downloadFile(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	w.WriteHeader(status)
-	if _, err := io.Copy(w, f); err != nil {
+	if _, err := io.Copy(idle.Answer(w, h.opts.Idle), f); err != nil {
 		panic(http.ErrAbortHandler) // a clean end would look like the whole file
 	}
 	return nil

@@ -74,6 +74,7 @@ const (
 type helper struct {
 	session Announcer
 	store   history.Store // nil: nothing is recorded
+	limit   time.Duration // for a client that takes no answer
 	whose   func(ctx context.Context) (*Identity, error)
 
 	mu     sync.Mutex
@@ -87,13 +88,13 @@ type helperUpload struct {
 	data []byte
 }
 
-func newHelper(session Session, store history.Reader, whose func(ctx context.Context) (*Identity, error)) *helper {
+func newHelper(session Session, store history.Reader, opts *Options) *helper {
 	announcer, ok := session.(Announcer)
-	if !ok || whose == nil {
+	if !ok || opts.Whose == nil {
 		return nil
 	}
 	whole, _ := store.(history.Store) // nil where nothing is recorded
-	return &helper{session: announcer, store: whole, whose: whose, placed: map[string]placed{}}
+	return &helper{session: announcer, store: whole, limit: opts.Idle, whose: opts.Whose, placed: map[string]placed{}}
 }
 
 // announced takes what was said about an act that begins now; empty: nothing.
@@ -159,7 +160,7 @@ func (h *helper) answers(w http.ResponseWriter, r *http.Request, req *commandReq
 	if call == nil {
 		return false
 	}
-	out := newEvents(w)
+	out := newEvents(w, h.limit)
 	defer out.stop()
 	began := time.Now()
 	text, err := call.do(r.Context(), h)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -209,20 +210,20 @@ func (h *Handler) commandLogs(w http.ResponseWriter, r *http.Request, opID strin
 	}
 	if j := h.jobs.find(opID); j != nil {
 		body, _, end := j.log.from(from)
-		return answerLog(w, body, max(from, end))
+		return h.answerLog(w, body, max(from, end))
 	}
 	data, err := h.recall(r.Context(), opID, from)
 	if err != nil {
 		return err
 	}
-	return answerLog(w, bytes.NewReader(data), from+int64(len(data)))
+	return h.answerLog(w, bytes.NewReader(data), from+int64(len(data)))
 }
 
-func answerLog(w http.ResponseWriter, body io.Reader, cursor int64) error {
+func (h *Handler) answerLog(w http.ResponseWriter, body io.Reader, cursor int64) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set(headerCursor, strconv.FormatInt(cursor, 10))
 	w.WriteHeader(http.StatusOK)
-	if _, err := io.Copy(w, body); err != nil {
+	if _, err := io.Copy(idle.Answer(w, h.opts.Idle), body); err != nil {
 		panic(http.ErrAbortHandler) // a clean end would look like the whole
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -146,7 +147,7 @@ const watchEvery = time.Second
 func (h *Handler) watchMetrics(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
-	flush, enc := http.NewResponseController(w).Flush, json.NewEncoder(w)
+	flush, enc := http.NewResponseController(w).Flush, json.NewEncoder(idle.Answer(w, h.opts.Idle))
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {

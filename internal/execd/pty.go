@@ -128,7 +128,7 @@ func (h *Handler) openPTY(w http.ResponseWriter, r *http.Request) error {
 		Dir     string `json:"cwd"`
 		Command string `json:"command"`
 	}
-	if err := decode(w, r, &req); err != nil && !errors.Is(err, io.EOF) { // no body is no wish
+	if err := h.decode(w, r, &req); err != nil && !errors.Is(err, io.EOF) { // no body is no wish
 		return err
 	}
 	t := &pty{id: id.New(), line: req.Command, keys: make(chan typed, keysHeld)}

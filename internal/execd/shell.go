@@ -72,7 +72,7 @@ func (h *Handler) openShell(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		Dir string `json:"cwd"`
 	}
-	if err := decode(w, r, &req); err != nil && !errors.Is(err, io.EOF) { // no body is no wish
+	if err := h.decode(w, r, &req); err != nil && !errors.Is(err, io.EOF) { // no body is no wish
 		return err
 	}
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -129,7 +129,7 @@ func (h *Handler) closeShell(_ http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) runInShell(w http.ResponseWriter, r *http.Request) error {
 	var req commandRequest
-	if err := decode(w, r, &req); err != nil {
+	if err := h.decode(w, r, &req); err != nil {
 		return err
 	}
 	name := r.PathValue("id")
@@ -142,7 +142,7 @@ func (h *Handler) runInShell(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set(wire.HeaderID, cmd.ID)
-	out := newEvents(w)
+	out := newEvents(w, h.opts.Idle)
 	defer out.stop()
 	select { // one run after the other
 	case sh.turn <- struct{}{}:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -18,6 +19,8 @@ import (
 func (h *Handler) uploadFiles(w http.ResponseWriter, r *http.Request) error {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // HTTP/2 needs no asking
+	body := r.Body
+	r.Body = idle.Body(w, body, h.opts.Idle)
 	if err := h.takeForm(r); err != nil {
 		h.opts.Logger.DebugContext(r.Context(), "upload refused", "error", err)
 		tell(w, err)
@@ -25,14 +28,11 @@ func (h *Handler) uploadFiles(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Length", "0")
 		w.WriteHeader(http.StatusOK)
 	}
-	if control.Flush() == nil && control.SetReadDeadline(time.Now().Add(letPass)) == nil {
-		_, _ = io.Copy(io.Discard, r.Body)
+	if control.Flush() == nil && control.SetReadDeadline(time.Now().Add(idle.LetPass)) == nil {
+		_, _ = io.Copy(io.Discard, body)
 	}
 	return nil
 }
-
-// letPass bounds how long a refused client may go on sending.
-const letPass = 5 * time.Second
 
 // uploaded is the metadata of a file that follows.
 type uploaded struct {

@@ -56,13 +56,16 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 // idleTimeout undoes what proxies leave open.
 const idleTimeout = 10 * time.Second
 
+// maxHeaderBytes is more than what a proxy before us lets through.
+const maxHeaderBytes = 128 << 10
+
 // HTTP/2 on one connection carries everything, so its windows are wide.
 func newServer(handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler: handler, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second,
+		Handler: handler, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 1024, MaxReceiveBufferPerStream: 1 << 20, MaxReceiveBufferPerConnection: 8 << 20,
 			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,

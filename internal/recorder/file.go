@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -34,7 +35,7 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.WriteHeader(http.StatusOK)
-	if _, err := io.Copy(newTakingAnswer(w, s.opts.Idle), f); err != nil {
+	if _, err := io.Copy(idle.Answer(w, s.opts.Idle), f); err != nil {
 		panic(http.ErrAbortHandler) // a clean end would look like the whole file
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/execd"
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/internal/version"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -129,6 +130,7 @@ func (s *Server) guarded(handle func(http.ResponseWriter, *http.Request) error) 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := r.Header.Get(wire.HeaderToken)
 		if s.opts.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(s.opts.Token)) != 1 {
+			idle.Refused(w)
 			wire.WriteError(w, &sandbox.Error{
 				Code: sandbox.CodeUnauthorized, Message: "the header " + wire.HeaderToken + " is missing or wrong",
 			})
@@ -175,8 +177,9 @@ func answer(w http.ResponseWriter, v any) error {
 
 // decode reads a JSON body of at most limit bytes.
 func decode(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
-	if err := dec.Decode(v); err != nil {
+	err := json.NewDecoder(http.MaxBytesReader(w, idle.Body(w, r.Body, idleClient), limit)).Decode(v)
+	idle.Done(w, err)
+	if err != nil {
 		return &sandbox.Error{Op: "read request", Code: sandbox.CodeInvalid, Field: "body", Err: err}
 	}
 	return nil

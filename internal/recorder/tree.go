@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -130,7 +131,7 @@ func (s *Server) downloadTree(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
 	w.WriteHeader(http.StatusOK)
-	n, err := io.Copy(newTakingAnswer(w, s.opts.Idle), ahead)
+	n, err := io.Copy(idle.Answer(w, s.opts.Idle), ahead)
 	if err == nil {
 		_, err = w.Write(wire.TreeEnd(n))
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -22,6 +23,9 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 }
 
 func writeError(w http.ResponseWriter, status int, code, message string) {
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		idle.Refused(w) // a stranger may send on for a moment, not for ever
+	}
 	writeJSON(w, status, map[string]string{"code": code, "message": message})
 }
 
