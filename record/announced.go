@@ -19,9 +19,6 @@ import (
 //
 //	announced ──taken──> done by an act of ours ──> concluded
 //	    └──────────── nobody took it ─────────────> concluded as it is told
-//
-// What is done with the sandbox from outside is taken as well: whoever does it
-// imports what it saw.
 type announcements struct {
 	mu   sync.Mutex
 	list []*announcement // oldest first
@@ -31,8 +28,6 @@ type announcement struct {
 	id, kind, subject string
 	at                time.Time
 	taken, begun      bool
-	status            sandbox.Status // how it was told to have ended; empty: not yet
-	seen              string         // what was seen of it from outside, by its id
 }
 
 const (
@@ -53,7 +48,7 @@ func (a *announcements) begin(opID string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, n := range a.list {
-		if n.id == opID && n.taken && !n.begun && n.status == "" {
+		if n.id == opID && n.taken && !n.begun {
 			n.begun = true
 			return true
 		}
@@ -68,35 +63,10 @@ func (a *announcements) ours(opID string) bool {
 	return slices.ContainsFunc(a.list, func(n *announcement) bool { return n.id == opID && n.begun })
 }
 
-// end notes how one was told to have ended. It is kept for a while: what is
-// seen from outside may be told later.
-func (a *announcements) end(opID string, status sandbox.Status) {
+func (a *announcements) drop(opID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, n := range a.list {
-		if n.id == opID {
-			n.status = status
-		}
-	}
-}
-
-// outside finds what was announced before something was done with the sandbox
-// from outside, and is still open or has ended alike; once.
-func (a *announcements) outside(op *history.Operation) (opID string, open bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, n := range a.list {
-		if n.seen == op.ID { // told once more
-			return n.id, false
-		}
-		late := n.at.After(op.StartedAt) || op.StartedAt.Sub(n.at) > announcedLife
-		if n.begun || n.kind != op.Type || late || n.status != "" && n.status != op.Status {
-			continue
-		}
-		n.taken, n.begun, n.seen = true, true, op.ID
-		return n.id, n.status == ""
-	}
-	return "", false
+	a.list = slices.DeleteFunc(a.list, func(n *announcement) bool { return n.id == opID })
 }
 
 // Announce records the start of an operation that another program is about to
@@ -114,9 +84,6 @@ func (s *Session) Announce(ctx context.Context, op *history.Operation, subject s
 	}
 	op.Status = sandbox.Started
 	kind := op.Type
-	if seen, err := s.seenOutside(ctx, op); err != nil || seen {
-		return err
-	}
 	maskOperation(s.opts.Mask, op)
 	err := s.store.Begin(ctx, op)
 	switch {
@@ -147,7 +114,7 @@ func (s *Session) Announced(kind, subject string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, n := range a.list {
-		if !n.taken && n.status == "" && n.kind == kind && n.subject == subject && time.Since(n.at) < announcedLife {
+		if !n.taken && n.kind == kind && n.subject == subject && time.Since(n.at) < announcedLife {
 			n.taken = true
 			return n.id
 		}
@@ -179,43 +146,15 @@ func (s *Session) Conclude(ctx context.Context, opID string, end *history.End) e
 		return errNoHistory("conclude operation")
 	}
 	if s.announced.ours(opID) {
+		s.announced.drop(opID)
 		return nil
 	}
 	maskEnd(s.opts.Mask, end, 0)
 	err := s.store.Finish(ctx, opID, end)
 	if err == nil {
-		s.announced.end(opID, end.Status)
+		s.announced.drop(opID)
 	}
 	return err
-}
-
-// seenOutside reports whether a creation that is announced was seen from
-// outside: then it is recorded. Who creates a sandbox can tell it only later.
-func (s *Session) seenOutside(ctx context.Context, op *history.Operation) (bool, error) {
-	if op.Type != history.SandboxCreate {
-		return false, nil
-	}
-	page, err := s.store.List(ctx, &history.Filter{Types: []string{op.Type}, Sources: []string{history.SourceLifecycle}, Since: op.StartedAt, Limit: 1})
-	if err != nil || len(page.Operations) == 0 {
-		return false, err
-	}
-	s.announced.add(&announcement{id: op.ID, kind: op.Type, at: time.Now(), taken: true, begun: true})
-	return true, nil
-}
-
-// foundOutside has an announced operation end as it was seen from outside, and
-// reports whether there was one.
-func (s *Session) foundOutside(ctx context.Context, op *history.Operation) (bool, error) {
-	if op.Source != history.SourceLifecycle {
-		return false, nil
-	}
-	opID, open := s.announced.outside(op)
-	if !open {
-		return opID != "", nil
-	}
-	return true, s.store.Finish(ctx, opID, &history.End{
-		Status: op.Status, At: op.CompletedAt, Result: op.Result, OutputComplete: true, Recording: sandbox.RecordedWhole,
-	})
 }
 
 // ListAnnounced is List for what was announced under an id.

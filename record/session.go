@@ -274,9 +274,6 @@ func (s *Session) Import(ctx context.Context, op *history.Operation) error {
 		masked.Command = &command
 	}
 	masked.Result = countMasked(masked.Result, maskOperation(s.opts.Mask, &masked))
-	if found, err := s.foundOutside(ctx, &masked); found || err != nil {
-		return err
-	}
 	err := s.store.Import(ctx, &masked)
 	if errors.Is(err, history.ErrStopped) {
 		s.debts.stop(err)

@@ -27,11 +27,9 @@ type done struct {
 }
 
 // record lets the sandbox's history tell what was done, and by whom, unless the
-// client does. Renewals that worked are left out: clients renew with each thing
-// that they do.
+// client does.
 func (a *api) record(r *http.Request, d *done, err error) {
-	keepsAlive := d.opType == history.SandboxRenew && err == nil
-	if keepsAlive || errors.Is(err, sandbox.ErrNotFound) || a.recordsItself(r, d.sandbox) {
+	if errors.Is(err, sandbox.ErrNotFound) || a.recordsItself(r, d.sandbox) {
 		return
 	}
 	now := time.Now()

@@ -42,7 +42,7 @@ func TestActsAreRecorded(t *testing.T) {
 	const by = "lifecycle OpenSandbox-SDK/1.1 sandbox."
 	want := []string{
 		"lifecycle agent-1 sandbox.create", by + "metadata", by + "metadata failed", by + "snapshot", by + "pause", by + "pause failed",
-		by + "snapshot failed", by + "resume", by + "renew failed",
+		by + "snapshot failed", by + "resume", by + "renew", by + "renew failed",
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("recorded: %s", diff)
