@@ -154,7 +154,7 @@ func TestHistoryConfig(t *testing.T) {
 
 func TestFailedCreateIsRecorded(t *testing.T) {
 	needLocal(t)
-	_, err := glassbox.Create(t.Context(), serverURL, &glassbox.Options{Image: "no-such-image"})
+	_, err := glassbox.Create(t.Context(), serverURL, &glassbox.Options{Image: "127.0.0.1:1/no-such-image"})
 	if !errors.Is(err, sandbox.ErrNotFound) || sandbox.CodeOf(err) != sandbox.CodeImageNotFound || !strings.Contains(err.Error(), "no-such-image") {
 		t.Errorf("got %v, want that the image is not there, by its name", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/egress"
@@ -25,15 +26,19 @@ type box struct {
 
 	sockets []net.Listener // to serve: the recorder's, and the proxy's if any
 	renewed chan struct{}  // the expiry has changed
-	ending  chan struct{}  // closed when the sandbox is to be deleted
+	ending  chan struct{}  // closed when the sandbox is not wanted any more
 	leave   func()         // closes ending, once
 	quit    chan struct{}  // closed when the sandbox is gone
 	served  chan struct{}  // closed when nothing is served any more
 
+	serving atomic.Bool // somebody closes served in the end
+
 	op sync.Mutex // held through every change: create, pause, snapshot, end …
 
-	mu  sync.Mutex
-	rec *record
+
+	mu      sync.Mutex
+	rec     *record
+	settled bool // its creation has ended, well or not
 }
 
 func (rt *Runtime) newBox(rec *record, d dir) *box {

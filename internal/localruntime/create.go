@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -26,16 +27,17 @@ func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 	if err := rt.wait(ctx); err != nil {
 		return nil, err
 	}
-	from, err := rt.useSnapshot(ctx, spec)
+	base, err := rt.useSnapshot(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	defer rt.releaseSnapshot(from)
-	spec, err = normal(from.fill(spec))
+	defer rt.releaseSnapshot(base)
+	anywhere := spec == nil || spec.Workdir == "" && base == nil
+	spec, err = normal(base.fill(spec))
 	if err != nil {
 		return nil, err
 	}
-	image, warnings, err := rt.choose(spec.Image)
+	from, err := rt.choose(ctx, spec.Image)
 	if err != nil {
 		return nil, err
 	}
@@ -43,26 +45,27 @@ func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 	if err != nil {
 		return nil, err
 	}
-	if err := from.fit(limits); err != nil {
+	if err := base.fit(limits); err != nil {
 		return nil, err
 	}
-	if image == ImageHere {
+	if from.engine == ImageHere {
 		if err := rt.takeHere(); err != nil {
 			return nil, err
 		}
 	}
-	b, err := rt.prepare(spec, image, slices.Concat(warnings, notHeld, rt.bound(spec), notRun(spec)))
+	b, err := rt.prepare(spec, from, slices.Concat(from.warnings, notHeld, rt.bound(spec), notRun(spec)))
 	if err != nil {
 		return nil, err
 	}
-	defer b.op.Unlock()
-	err = b.start(ctx, &launch{record: b.rec, dir: b.dir, limits: limits, env: spec.Env, snapshot: from.image()})
-	if err != nil {
-		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-		defer cancel()
-		return nil, errors.Join(err, b.discard(cleaning))
+	l := &launch{dir: b.dir, limits: limits, env: spec.Env, image: from.image, anywhere: anywhere, snapshot: base.image()}
+	if from.pull != "" {
+		b.op.Unlock() // who deletes it meanwhile need not wait
+		return b.pullFirst(ctx, l, from.pull)
 	}
-	rt.opts.Logger.InfoContext(ctx, "sandbox created", "sandbox", b.id, "image", spec.Image)
+	defer b.op.Unlock()
+	if err = b.start(ctx, l); err != nil {
+		return nil, errors.Join(err, b.discard(ctx))
+	}
 	return b.info(), nil
 }
 
@@ -102,15 +105,15 @@ func (rt *Runtime) takeHere() error {
 
 // prepare makes the folder of a new sandbox, so that a server that dies from
 // here on finds what it has to clear away. The box comes with op held.
-func (rt *Runtime) prepare(spec *sandbox.Spec, image string, warnings []string) (*box, error) {
+func (rt *Runtime) prepare(spec *sandbox.Spec, from *choice, warnings []string) (*box, error) {
 	recorder, err := rt.recorder()
 	if err != nil {
-		rt.giveHere(image)
+		rt.giveHere(from.engine)
 		return nil, err
 	}
 	now := rt.now()
 	rec := &record{
-		Version: recordVersion, Spec: *spec, Engine: image, Recorder: recorder, ChangedAt: now,
+		Version: recordVersion, Spec: *spec, Engine: from.engine, Recorder: recorder, ChangedAt: now,
 		Token: newToken(), ExecdToken: newToken(),
 		Info: sandbox.Info{
 			ID: id.NewRandom(), InstanceID: cmp.Or(spec.Metadata[wire.MetaInstance], id.NewRandom()), Name: spec.Name, State: sandbox.Pending,
@@ -125,7 +128,7 @@ func (rt *Runtime) prepare(spec *sandbox.Spec, image string, warnings []string) 
 	b := rt.newBox(rec, dir(filepath.Join(rt.opts.StateDir, "sandboxes", rec.Info.ID)))
 	err = b.makeFiles()
 	if err != nil {
-		rt.giveHere(image)
+		rt.giveHere(from.engine)
 		return nil, errors.Join(fmt.Errorf("prepare sandbox: %w", err), os.RemoveAll(string(b.dir)))
 	}
 	b.op.Lock()
@@ -152,6 +155,10 @@ func (b *box) makeFiles() error {
 
 // start starts the sandbox and waits for its recorder.
 func (b *box) start(ctx context.Context, l *launch) error {
+	if err := b.use(l); err != nil {
+		b.closeSockets()
+		return err
+	}
 	ref, warnings, err := b.engine.start(ctx, l)
 	if err != nil {
 		b.closeSockets()
@@ -165,6 +172,7 @@ func (b *box) start(ctx context.Context, l *launch) error {
 	b.mu.Unlock()
 	select {
 	case b.rt.started <- b: // from now on it is served
+		b.serving.Store(true)
 	case <-b.rt.done:
 		b.closeSockets()
 		return errStopped()
@@ -172,9 +180,34 @@ func (b *box) start(ctx context.Context, l *launch) error {
 	if err := b.ready(ctx, ref); err != nil {
 		return err
 	}
-	return b.change(func(r *record) {
+	err = b.change(func(r *record) {
 		r.Info.State, r.Info.Reason, r.Info.Message = sandbox.Running, "RUNNING", "the recorder answers"
 	})
+	if err == nil {
+		b.rt.opts.Logger.InfoContext(ctx, "sandbox created", "sandbox", b.id, "image", l.record.Info.Image)
+	}
+	return err
+}
+
+// use notes what the sandbox begins from. Whoever removes an image looks first
+// who uses it; what was removed before that is missing here.
+func (b *box) use(l *launch) error {
+	if l.image != nil {
+		err := b.change(func(r *record) {
+			r.ImageID = l.image.ID
+			if l.anywhere && path.IsAbs(l.image.Workdir) {
+				r.Spec.Workdir = path.Clean(l.image.Workdir)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := os.Lstat(l.image.Root()); err != nil {
+			return &sandbox.Error{Op: "create sandbox", Code: sandbox.CodeImageNotFound, Field: "image", Message: "the image was just removed", Err: err}
+		}
+	}
+	l.record = b.record()
+	return nil
 }
 
 // ready waits for the recorder's first connection.
@@ -206,6 +239,8 @@ func (b *box) ready(ctx context.Context, ref proc.Ref) error {
 
 // discard removes a sandbox that did not come to life. Its caller holds op.
 func (b *box) discard(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
 	b.control.close("the sandbox could not be started")
 	err := b.engine.remove(ctx, b.record(), b.dir)
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/cgroup"
 	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
+	"github.com/glassboxhq/glassbox/internal/localruntime/image"
 	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -38,16 +39,18 @@ type engine interface {
 
 // launch is what an engine is told of a sandbox.
 type launch struct {
-	record *record
-	dir    dir
-	limits *limits
-	env    map[string]string // the owner's
+	record   *record
+	dir      dir
+	limits   *limits
+	env      map[string]string // the owner's
+	image    *image.Image      // nil: this machine's programs
+	anywhere bool              // the image may say where commands run
 	// snapshot is the folder that snapshot wrote for it to begin from; empty:
 	// none.
 	snapshot string
 }
 
-// isolated is the engine of the image host.
+// isolated is the engine of the image host, and of all that are unpacked.
 type isolated struct {
 	runsc *gvisor.Engine
 }
@@ -56,19 +59,26 @@ func (e *isolated) start(ctx context.Context, l *launch) (proc.Ref, []string, er
 	if e.runsc.Runsc == "" {
 		return proc.Ref{}, nil, noIsolation("gVisor's runsc was not found", nil)
 	}
-	if err := l.dir.writeBoot(bootOf(l.record, l.env)); err != nil {
+	if err := l.dir.writeBoot(bootOf(l)); err != nil {
 		return proc.Ref{}, nil, err
 	}
-	ref, warnings, err := e.runsc.Start(ctx, &gvisor.Sandbox{
-		ID: l.record.Info.ID, Hostname: "glassbox", Dir: string(l.dir), Workdir: l.record.Spec.Workdir,
-		Args: []string{guestRecorder, "init"}, Env: environ(guestEnv(l.record.Spec.Workdir)),
+	s := &gvisor.Sandbox{
+		ID: l.record.Info.ID, Hostname: guestHostname, Dir: string(l.dir), Workdir: l.record.Spec.Workdir,
+		Args: []string{guestRecorder, "init"}, Env: environ(hostEnv(l.record.Spec.Workdir)),
 		Binds: []gvisor.Mount{
 			{Source: l.dir.run(), Target: wire.GuestRun},
 			{Source: l.dir.history(), Target: wire.GuestHistory, Write: true},
 			{Source: l.record.Recorder, Target: guestRecorder, File: true},
 		},
 		Limits: l.limits.Limits, DiskSize: cmp.Or(l.limits.disk, defaultDisk), Snapshot: l.snapshot,
-	})
+	}
+	if l.image != nil {
+		s.Rootfs = l.image.Root()
+		if file := certificates(); file != "" {
+			s.Binds = append(s.Binds, gvisor.Mount{Source: file, Target: guestCertificates, File: true})
+		}
+	}
+	ref, warnings, err := e.runsc.Start(ctx, s)
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case l.snapshot != "":

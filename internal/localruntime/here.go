@@ -23,7 +23,7 @@ func (here) start(ctx context.Context, l *launch) (proc.Ref, []string, error) {
 	if err := os.MkdirAll(l.record.Spec.Workdir, 0o755); err != nil {
 		return proc.Ref{}, nil, fmt.Errorf("make working directory: %w", err)
 	}
-	boot := bootOf(l.record, nil)
+	boot := bootOf(&launch{record: l.record})
 	boot.Env = maps.Clone(l.env) // the machine's own comes with the process
 	boot.HistoryDir = l.dir.history()
 	boot.Socket, boot.ExpiryFile = l.dir.socket(), l.dir.expiry()

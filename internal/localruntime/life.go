@@ -26,6 +26,9 @@ func (rt *Runtime) Delete(ctx context.Context, id string) error {
 	if err := b.delete(ctx, "DELETED", "the sandbox was deleted"); err != nil {
 		return err
 	}
+	if !b.serving.Load() {
+		return nil
+	}
 	select {
 	case <-b.served:
 		return nil
@@ -36,7 +39,7 @@ func (rt *Runtime) Delete(ctx context.Context, id string) error {
 
 // delete ends the sandbox and keeps its history.
 func (b *box) delete(ctx context.Context, reason, message string) error {
-	b.leave() // nobody waits for a snapshot
+	b.leave() // nobody waits for a snapshot, or an image
 	b.op.Lock()
 	defer b.op.Unlock()
 	select {

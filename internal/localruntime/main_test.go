@@ -160,11 +160,15 @@ type outcome struct {
 
 // try runs a shell line in a sandbox.
 func try(ctx context.Context, rt *localruntime.Runtime, box, line string) (outcome, error) {
+	return tryCommand(ctx, rt, box, &wire.CommandRequest{ID: id.New(), Line: line})
+}
+
+func tryCommand(ctx context.Context, rt *localruntime.Runtime, box string, command *wire.CommandRequest) (outcome, error) {
 	access, err := rt.Access(ctx, box)
 	if err != nil {
 		return outcome{}, err
 	}
-	body, err := json.Marshal(&wire.CommandRequest{ID: id.New(), Line: line})
+	body, err := json.Marshal(command)
 	if err != nil {
 		return outcome{}, err
 	}

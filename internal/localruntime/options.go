@@ -46,6 +46,9 @@ type Options struct {
 	ImageAliases map[string]string
 	// SnapshotCap bounds what all snapshots take on the host's disk; 0: 32 GiB.
 	SnapshotCap int64
+	// CreatePatience is how long a creation waits for an image that has to be
+	// pulled, before it answers that the sandbox is pending; 0: ten seconds.
+	CreatePatience time.Duration
 	// AllowPrivateNetwork lists the private networks that sandboxes may reach
 	// through the proxy; none by default.
 	AllowPrivateNetwork []netip.Prefix
@@ -65,6 +68,8 @@ const (
 	defaultHistoryCap = 2 << 30
 	defaultSnapshots  = 32 << 30
 	defaultWatchEvery = 3 * time.Second
+	// Clients give a request about half a minute.
+	defaultCreatePatience = 10 * time.Second
 )
 
 func (o *Options) withDefaults() (*Options, error) {
@@ -82,6 +87,7 @@ func (o *Options) withDefaults() (*Options, error) {
 	opts.Retention = cmp.Or(opts.Retention, defaultRetention)
 	opts.HistoryCap = cmp.Or(opts.HistoryCap, defaultHistoryCap)
 	opts.SnapshotCap = cmp.Or(opts.SnapshotCap, defaultSnapshots)
+	opts.CreatePatience = cmp.Or(opts.CreatePatience, defaultCreatePatience)
 	opts.WatchEvery = cmp.Or(opts.WatchEvery, defaultWatchEvery)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

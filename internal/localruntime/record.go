@@ -24,11 +24,13 @@ type record struct {
 	Info    sandbox.Info `json:"info"`
 	Spec    sandbox.Spec `json:"spec"` // without Env, which is in the boot file only
 	Engine  string       `json:"engine"`
+	ImageID string       `json:"image_id,omitempty"` // of the unpacked image that it begins from
 	// Token and ExecdToken are gone when the sandbox is.
 	Token      string    `json:"token,omitempty"`
 	ExecdToken string    `json:"execd_token,omitempty"`
 	Process    proc.Ref  `json:"process,omitzero"`
-	Recorder   string    `json:"recorder,omitempty"` // path of the binary that it runs
+	Recorder   string    `json:"recorder,omitempty"`  // path of the binary that it runs
+	Announced  bool      `json:"announced,omitempty"` // its id was told before it ran
 	Deleting   bool      `json:"deleting,omitempty"`
 	DeletedAt  time.Time `json:"deleted_at,omitzero"`
 	// ChangedAt is when the state changed last.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
+	"github.com/glassboxhq/glassbox/internal/localruntime/image"
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
 	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -21,6 +22,7 @@ import (
 type Runtime struct {
 	opts    *Options
 	lock    *os.File
+	images  *image.Store
 	engines map[string]engine // by image
 
 	ready   chan struct{} // closed by Run when the sandboxes are taken up
@@ -60,7 +62,7 @@ func New(opts *Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Runtime{
+	rt := &Runtime{
 		opts: opts, lock: lock,
 		engines: map[string]engine{
 			ImageHost: &isolated{&gvisor.Engine{Runsc: opts.Runsc, Self: opts.Self, SelfArgs: opts.SelfArgs}},
@@ -68,7 +70,14 @@ func New(opts *Options) (*Runtime, error) {
 		},
 		ready: make(chan struct{}), done: make(chan struct{}), started: make(chan *box), jobs: make(chan func(context.Context)),
 		boxes: map[string]*box{}, snapshots: map[string]*snapshot{}, copies: map[string]recorderCopy{},
-	}, nil
+	}
+	rt.images, err = image.Open(filepath.Join(opts.StateDir, "images"), &image.Options{
+		Points: guestPoints(), Hostname: guestHostname, InUse: rt.usersOf, Logger: opts.Logger, Now: opts.Now,
+	})
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return rt, nil
 }
 
 // Close gives the state folder back. It is for a runtime whose Run was never
@@ -91,6 +100,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	}
 	defer rt.Close()
 	defer close(rt.done)
+	defer rt.images.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var serving sync.WaitGroup

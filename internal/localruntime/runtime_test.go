@@ -43,7 +43,7 @@ func TestRefusedSpecs(t *testing.T) {
 		code sandbox.Code
 		text string
 	}{
-		{"unknown image", sandbox.Spec{Image: "python:3.12"}, sandbox.CodeImageNotFound, `"python:3.12"`},
+		{"unknown image", sandbox.Spec{Image: "127.0.0.1:1/python:3.12"}, sandbox.CodeImageNotFound, `"127.0.0.1:1/python:3.12"`},
 		{"here without leave", sandbox.Spec{Image: "here"}, sandbox.CodeIsolation, "without isolation"},
 		{"name with a control", sandbox.Spec{Name: "a\nb"}, sandbox.CodeInvalid, "name"},
 		{"name that is no text", sandbox.Spec{Name: "\xff"}, sandbox.CodeInvalid, "name"},
@@ -94,8 +94,8 @@ func TestImageAlias(t *testing.T) {
 	if out := run(t, rt, info.ID, "hostname"); out.stdout != "glassbox\n" {
 		t.Errorf("%+v", out)
 	}
-	_, err := rt.Create(t.Context(), &sandbox.Spec{Image: "node:22"})
-	if sandbox.CodeOf(err) != sandbox.CodeImageNotFound || !strings.Contains(err.Error(), `"node:22"`) || !strings.Contains(err.Error(), "--image-alias node:22=host") {
+	_, err := rt.Create(t.Context(), &sandbox.Spec{Image: "127.0.0.1:1/node:22"})
+	if sandbox.CodeOf(err) != sandbox.CodeImageNotFound || !strings.Contains(err.Error(), `"127.0.0.1:1/node:22"`) || !strings.Contains(err.Error(), "--image-alias 127.0.0.1:1/node:22=host") {
 		t.Errorf("%v", err)
 	}
 }

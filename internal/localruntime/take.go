@@ -1,6 +1,7 @@
 package localruntime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func (rt *Runtime) beginSnapshot(b *box, name string) (*snapshot, error) {
 	}
 	now := rt.now()
 	rec := &snapshotRecord{
-		Version: recordVersion, Image: source.Engine, Workdir: source.Spec.Workdir, Disk: limits.disk,
+		Version: recordVersion, Image: cmp.Or(source.ImageID, source.Engine), Workdir: source.Spec.Workdir, Disk: limits.disk,
 		Info: sandbox.Snapshot{
 			ID: id.NewRandom(), Sandbox: b.id, Name: name, State: sandbox.SnapshotCreating, Reason: "ACCEPTED", CreatedAt: now, ChangedAt: now,
 		},

@@ -66,6 +66,7 @@ func (rt *Runtime) takeUpOne(ctx context.Context, d dir) (*box, error) {
 		return nil, &sandbox.Error{Op: "take up sandbox", Code: sandbox.CodeImageNotFound, Message: "it has the unknown engine " + rec.Engine}
 	}
 	b := rt.newBox(rec, d)
+	b.serving.Store(true)
 	if gone, err := b.complete(ctx); gone || err != nil {
 		return nil, err
 	}
@@ -85,6 +86,8 @@ func (b *box) complete(ctx context.Context) (gone bool, err error) {
 	defer cancel()
 	at := b.rec.Info.ExpiresAt
 	switch {
+	case b.rec.Info.State == sandbox.Pending && b.rec.Announced && !b.rec.Deleting:
+		b.fail(ctx, "the server ended while the image of the sandbox was pulled; create it again")
 	case b.rec.Info.State == sandbox.Pending:
 		return true, b.abandon(ctx)
 	case b.rec.Deleting:

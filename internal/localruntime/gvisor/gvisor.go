@@ -42,6 +42,7 @@ type Sandbox struct {
 	Args     []string
 	Env      []string
 	Workdir  string
+	Rootfs   string // of an unpacked image; empty: this machine's userland
 	Binds    []Mount
 	Limits   cgroup.Limits
 	DiskSize int64  // bytes of the writable layer
@@ -155,7 +156,7 @@ func (e *Engine) prepare(s *Sandbox, groups []string) (string, error) {
 		"--overlay2=root:dir="+filepath.Join(s.Dir, overlayDir)+",size="+strconv.FormatInt(s.DiskSize, 10),
 	)
 	args = append(append(args, run...), s.ID)
-	return file, writeJSON(file, &launch{Outside: outside, Root: root, Userland: opts, Cgroups: groups, Args: args})
+	return file, writeJSON(file, &launch{Outside: outside, Root: root, Image: s.Rootfs, Userland: opts, Cgroups: groups, Args: args})
 }
 
 // command is runsc with the flags of every call for one sandbox. Each sandbox

@@ -16,7 +16,8 @@ import (
 
 // launch tells Launch what to do.
 type launch struct {
-	Root     string            `json:"root"` // empty folder, for the root filesystem
+	Root     string            `json:"root"`            // empty folder, for the root filesystem
+	Image    string            `json:"image,omitempty"` // folder that is the root filesystem; empty: Userland is laid out
 	Userland *userland.Options `json:"userland"`
 	Cgroups  []string          `json:"cgroups"` // folders of the groups to join
 	Args     []string          `json:"args"`
@@ -74,6 +75,13 @@ func layOut(l *launch) error {
 	const flags = unix.MS_NOSUID | unix.MS_NODEV
 	if err := unix.Mount("glassbox", l.Root, "tmpfs", flags, "mode=755,size=64m"); err != nil {
 		return fmt.Errorf("launch: mount root filesystem: %w", err)
+	}
+	if l.Image != "" {
+		target := filepath.Join(l.Root, "rootfs")
+		if err := os.Mkdir(target, 0o755); err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+		return bindReadOnly(userland.Bind{Source: l.Image, Target: target})
 	}
 	binds, err := userland.Build(l.Root, l.Userland)
 	if err != nil {

@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,17 @@ type Status struct {
 	Phase string `json:"phase"`           // what is being done
 	Done  int64  `json:"done"`            // bytes, of this phase
 	Total int64  `json:"total,omitempty"` // bytes; 0: not known
+}
+
+func (s Status) String() string {
+	const mib = 1 << 20
+	switch {
+	case s.Total > 0:
+		return fmt.Sprintf("%s, %d of %d MiB", s.Phase, s.Done/mib, (s.Total+mib-1)/mib)
+	case s.Done > 0:
+		return fmt.Sprintf("%s, %d MiB", s.Phase, s.Done/mib)
+	}
+	return s.Phase
 }
 
 // Progress counts what a pull does.

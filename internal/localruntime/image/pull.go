@@ -41,6 +41,16 @@ func (s *Store) Pull(ctx context.Context, word string, see func(Status)) (*Image
 	return image, nil
 }
 
+// Begin pulls an image for nobody in particular, and returns at once. Nobody
+// ends that but [Store.Remove] and [Store.Close].
+func (s *Store) Begin(ctx context.Context, word string) error {
+	ref, err := parse(word)
+	if err == nil {
+		_, err = s.board(ctx, ref.Name(), func(ctx context.Context, p *Progress) (*Image, error) { return s.pull(ctx, ref, p) })
+	}
+	return err
+}
+
 // explain makes what a registry answers shorter, and keeps what is secret in
 // it out: an URL to a blob may hold a signature.
 func explain(err error) error {

@@ -149,8 +149,14 @@ func TestRegistryFaults(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat("other", 100))
 			return true
 		}, "sha256:"},
-		{"has lost it", func(w http.ResponseWriter, _ *http.Request) bool { http.Error(w, "gone", http.StatusNotFound); return true }, "404"},
-		{"refuses", func(w http.ResponseWriter, _ *http.Request) bool { http.Error(w, "no", http.StatusForbidden); return true }, "docker login"},
+		{"has lost it", func(w http.ResponseWriter, _ *http.Request) bool {
+			http.Error(w, "gone", http.StatusNotFound)
+			return true
+		}, "404"},
+		{"refuses", func(w http.ResponseWriter, _ *http.Request) bool {
+			http.Error(w, "no", http.StatusForbidden)
+			return true
+		}, "docker login"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
