@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime"
+	"github.com/glassboxhq/glassbox/internal/localruntime/image"
 	"github.com/glassboxhq/glassbox/internal/owner"
 )
 
@@ -37,8 +38,30 @@ func (a *app) completeSandboxes(gone bool) cobra.CompletionFunc {
 	}
 }
 
-// complete offers sandboxes where a command takes one, and the values of flags
-// that take one of a few.
+// completeImages offers the names of this machine's images, of whoever serves
+// them.
+func (a *app) completeImages(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const nothing = cobra.ShellCompDirectiveNoFileComp
+	if a.configure(cmd) != nil || a.settings.url != "" {
+		return nil, nothing
+	}
+	var list []*image.Image
+	if owner.Get(cmd.Context(), a.settings.stateDir, owner.PathImages, &list) != nil {
+		return nil, nothing
+	}
+	var found []cobra.Completion
+	for _, img := range list {
+		for _, name := range img.Names {
+			if plain(name) == name && strings.HasPrefix(name, begun) {
+				found = append(found, name)
+			}
+		}
+	}
+	return found, nothing
+}
+
+// complete offers sandboxes and images where a command takes one, and the values
+// of flags that take one of a few.
 func (a *app) complete(root *cobra.Command) {
 	root.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		if values := closed[flag.Name]; values != nil {
@@ -50,6 +73,12 @@ func (a *app) complete(root *cobra.Command) {
 		a.complete(cmd)
 		if cmd.ValidArgsFunction == nil && strings.Contains(cmd.Use, "SANDBOX") {
 			cmd.ValidArgsFunction = a.completeSandboxes(cmd.Parent().Name() == "history")
+		}
+		if cmd.ValidArgsFunction == nil && strings.Contains(cmd.Use, "IMAGE") {
+			cmd.ValidArgsFunction = a.completeImages
+		}
+		if cmd.Flags().Lookup("image") != nil {
+			_ = cmd.RegisterFlagCompletionFunc("image", a.completeImages) // the flag is there
 		}
 	}
 }

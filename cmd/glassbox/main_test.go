@@ -127,6 +127,9 @@ func scripts(t *testing.T, dir string) {
 			env.Setenv("USER", "tester")
 			env.Setenv("TZ", "UTC")
 			env.Defer(func() { deleteAll(t, env) })
+			if filepath.Base(env.WorkDir) == "script-image" {
+				return giveImages(t, env)
+			}
 			return nil
 		},
 	})

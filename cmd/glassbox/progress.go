@@ -19,6 +19,26 @@ func (a *app) progress(what string) (done func()) { return a.counting(what, nil)
 
 // counting is progress with a number of bytes.
 func (a *app) counting(what string, bytes *atomic.Int64) (done func()) {
+	return a.showing(func() string {
+		if bytes == nil {
+			return what + " …"
+		}
+		return what + " … " + amount(bytes.Load()) + ","
+	})
+}
+
+// changing is progress with words that change.
+func (a *app) changing() (what *atomic.Pointer[string], done func()) {
+	what = &atomic.Pointer[string]{}
+	return what, a.showing(func() string {
+		if text := what.Load(); text != nil {
+			return *text + ","
+		}
+		return ""
+	})
+}
+
+func (a *app) showing(what func() string) (done func()) {
 	f, ok := a.err.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
 		return func() {}
@@ -32,12 +52,12 @@ func (a *app) counting(what string, bytes *atomic.Int64) (done func()) {
 		for {
 			select {
 			case <-tick.C:
-				said = true
-				size := ""
-				if bytes != nil {
-					size = amount(bytes.Load()) + ", "
+				text := what()
+				if text == "" {
+					continue
 				}
-				fmt.Fprintf(f, "\r\x1b[Kglassbox: %s … %s%.0fs", what, size, time.Since(began).Seconds())
+				said = true
+				fmt.Fprintf(f, "\r\x1b[Kglassbox: %s %.0fs", plain(text), time.Since(began).Seconds())
 			case <-stop:
 				if said {
 					fmt.Fprint(f, "\r\x1b[K")

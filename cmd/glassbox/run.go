@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -85,7 +86,7 @@ type sandboxFlags struct {
 func (f *sandboxFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "", "`name` to show, of any script")
-	flags.StringVar(&f.image, "image", "", "`image`; on this machine: host")
+	flags.StringVar(&f.image, "image", "", "`image`; on this machine host, its own programs, or one that is pulled when it is missing")
 	flags.StringVar(&f.snapshot, "snapshot", "", "`snapshot` to begin from, by id or name, instead of an image")
 	flags.StringVar(&f.network, "network", "", "none or proxy (`kind`, on this machine only; default proxy)")
 	flags.StringVar(&f.memory, "memory", "", "memory `limit`, as in 512Mi")
@@ -225,6 +226,9 @@ func (a *app) create(ctx context.Context, opts *glassbox.Options) (*glassbox.San
 			return nil, err
 		}
 	}
+	if err := a.haveImage(ctx, url, opts.Image); err != nil {
+		return nil, err
+	}
 	done := a.progress("creating a sandbox")
 	box, err := glassbox.Create(ctx, url, opts)
 	done()
@@ -235,6 +239,16 @@ func (a *app) create(ctx context.Context, opts *glassbox.Options) (*glassbox.San
 		a.say("%s", plain(warning))
 	}
 	return box, nil
+}
+
+// haveImage pulls an image that this machine does not have, while the user sees
+// how far it is.
+func (a *app) haveImage(ctx context.Context, url, name string) error {
+	if url != glassbox.Local || name == "" || name == localruntime.ImageHost || name == localruntime.ImageHere {
+		return nil
+	}
+	_, err := a.localImages().pull(ctx, name, true)
+	return err
 }
 
 // The sandbox of a run lives as long as the run: it expires soon after one

@@ -69,8 +69,8 @@ func instead(asked, target string) *choice {
 // noImage tells of an image that cannot be had.
 func noImage(asked string, err error) error {
 	return &sandbox.Error{
-		Op: "create sandbox", Code: sandbox.CodeImageNotFound, Field: "image", Err: err,
-		Message: "there is no image " + strconv.Quote(clip(asked)) + " on this machine, and it could not be pulled; use \"host\", which is this machine's userland, " +
+		Op: "create sandbox", Code: sandbox.CodeImageNotFound, Field: "image",
+		Message: "there is no image " + strconv.Quote(clip(asked)) + " on this machine, and it could not be had (" + err.Error() + "); use \"host\", which is this machine's userland, " +
 			"or start the server with --image-alias " + sandbox.Join([]string{clip(asked) + "=host"}) + ", which gives that to who asks for this one",
 	}
 }

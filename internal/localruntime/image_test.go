@@ -1,142 +1,32 @@
 package localruntime_test
 
 import (
-	"archive/tar"
-	"bytes"
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/localruntime/image/imagetest"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// hub is a registry on the loopback.
-func hub(t testing.TB, before func(*http.Request)) string {
-	t.Helper()
-	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if before != nil {
-			before(r)
-		}
-		inner.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return strings.TrimPrefix(server.URL, "http://")
-}
-
-// layer is a tar of files by name; one that ends in a slash is a folder.
-func layer(t testing.TB, files map[string]string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for name, content := range files {
-		h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content)), ModTime: time.Unix(1700000000, 0)}
-		if strings.HasSuffix(name, "/") {
-			h.Typeflag, h.Size = tar.TypeDir, 0
-		}
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
-		if h.Size > 0 {
-			if _, err := io.WriteString(w, content); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
-// programs are files of this machine with the libraries that they need.
-func programs(t testing.TB, files map[string]string, words ...string) map[string]string {
-	t.Helper()
-	take := func(name, from string) {
-		content, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[strings.TrimPrefix(name, "/")] = string(content)
-	}
-	for _, word := range words {
-		found, err := exec.LookPath(word)
-		if err != nil {
-			t.Fatal(err)
-		}
-		take("/bin/"+word, found)
-		out, err := exec.CommandContext(t.Context(), "ldd", found).Output()
-		if err != nil {
-			t.Fatalf("ldd %s: %v", found, err)
-		}
-		for field := range strings.FieldsSeq(string(out)) {
-			if filepath.IsAbs(field) {
-				take(field, field)
-			}
-		}
-	}
-	return files
-}
-
-func push(t testing.TB, to string, config v1.Config, layers ...[]byte) string {
-	t.Helper()
-	img := empty.Image
-	for _, content := range layers {
-		l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
-		if err == nil {
-			img, err = mutate.AppendLayers(img, l)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	file, err := img.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file = file.DeepCopy()
-	file.OS, file.Architecture, file.Config = "linux", runtime.GOARCH, config
-	ref, err := name.ParseReference(to)
-	if err == nil {
-		img, err = mutate.ConfigFile(img, file)
-	}
-	if err == nil {
-		err = remote.Write(ref, img)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return to
-}
-
 func TestImage(t *testing.T) {
-	registry := hub(t, nil)
+	registry := imagetest.Registry(t, nil)
 	users := map[string]string{
 		"etc/passwd": "root:x:0:0::/root:/bin/sh\nwork:x:1234:1235::/home/work:/bin/sh\n", "etc/group": "extra:x:77:work\n",
 		"srv/gone": "gone", "srv/stays": "stays", "root/": "",
 	}
-	base := layer(t, programs(t, users, "sh", "cat", "id", "ls", "touch", "mkdir", "env", "stat"))
-	upper := layer(t, map[string]string{"srv/.wh.gone": "", "srv/new": "new"})
-	image := push(t, registry+"/app:1", v1.Config{User: "work", WorkingDir: "/data", Env: []string{"APP=yes", "PATH=/bin"}}, base, upper)
-	root := push(t, registry+"/root:1", v1.Config{}, base)
+	base := imagetest.Layer(t, imagetest.Programs(t, users, "sh", "cat", "id", "ls", "touch", "mkdir", "env", "stat"))
+	upper := imagetest.Layer(t, map[string]string{"srv/.wh.gone": "", "srv/new": "new"})
+	image := imagetest.Push(t, registry+"/app:1", v1.Config{User: "work", WorkingDir: "/data", Env: []string{"APP=yes", "PATH=/bin"}}, base, upper)
+	root := imagetest.Push(t, registry+"/root:1", v1.Config{}, base)
 	opts := options(t, t.TempDir())
 	rt := startRuntime(t, opts)
 
@@ -190,17 +80,113 @@ func leftBeside(t *testing.T, state string) string {
 // TestImageWithoutShell runs programs by their arguments where there is nothing
 // else.
 func TestImageWithoutShell(t *testing.T) {
-	registry := hub(t, nil)
+	registry := imagetest.Registry(t, nil)
 	tool, err := os.ReadFile(recorderBinary(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	rt := startRuntime(t, options(t, t.TempDir()))
-	info := create(t, rt, &sandbox.Spec{Image: push(t, registry+"/tool:1", v1.Config{User: "65532"}, layer(t, map[string]string{"tool": string(tool)}))})
+	info := create(t, rt, &sandbox.Spec{Image: imagetest.Push(t, registry+"/tool:1", v1.Config{User: "65532"}, imagetest.Layer(t, map[string]string{"tool": string(tool)}))})
 	if out, err := tryCommand(t.Context(), rt, info.ID, &wire.CommandRequest{ID: id.New(), Args: []string{"/tool", "version"}}); err != nil || out.code != 0 || out.stdout == "" {
 		t.Errorf("%+v %v", out, err)
 	}
 	if out, err := try(t.Context(), rt, info.ID, "echo hello"); err == nil || !strings.Contains(err.Error(), "/bin/sh") {
 		t.Errorf("a shell line: %+v %v", out, err)
 	}
+}
+
+// slowRegistry is a registry that gives no layer away until it may.
+func slowRegistry(t *testing.T) (at string, goOn func()) {
+	t.Helper()
+	gate := make(chan struct{})
+	goOn = sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(goOn)
+	return imagetest.Registry(t, func(r *http.Request) {
+		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
+			select {
+			case <-gate:
+			case <-r.Context().Done():
+			}
+		}
+	}), goOn
+}
+
+func TestImageComesLater(t *testing.T) {
+	at, goOn := slowRegistry(t)
+	name := imagetest.Push(t, at+"/app:1", v1.Config{WorkingDir: "/data"}, imagetest.Layer(t, imagetest.Programs(t, map[string]string{}, "sh")))
+	opts := options(t, t.TempDir())
+	opts.CreatePatience = 50 * time.Millisecond
+	rt := startRuntime(t, opts)
+	info := create(t, rt, &sandbox.Spec{Image: name, Env: map[string]string{"GIVEN": "kept"}})
+	if info.State != sandbox.Pending || info.Image != name {
+		t.Errorf("%+v", info)
+	}
+	eventually(t, "it tells what it waits for", func() bool {
+		now, err := rt.Get(t.Context(), info.ID)
+		return err == nil && now.State == sandbox.Pending && now.Reason == "IMAGE_PULLING" && strings.Contains(now.Message, name)
+	})
+	if _, err := rt.Pause(t.Context(), info.ID); sandbox.CodeOf(err) != sandbox.CodeSandboxState {
+		t.Errorf("pause: %v", err)
+	}
+	goOn()
+	eventually(t, "it runs", func() bool {
+		now, err := rt.Get(t.Context(), info.ID)
+		return err == nil && now.State == sandbox.Running
+	})
+	if out := run(t, rt, info.ID, "echo $GIVEN; pwd"); out.stdout != "kept\n/data\n" {
+		t.Errorf("%+v", out)
+	}
+}
+
+func TestImageNeverComes(t *testing.T) {
+	at, _ := slowRegistry(t)
+	opts := options(t, t.TempDir())
+	opts.CreatePatience = 50 * time.Millisecond
+	rt := startOwner(t, opts)
+	name := imagetest.Push(t, at+"/app:1", v1.Config{}, imagetest.Layer(t, map[string]string{"a": "x"}))
+	// Deleted while it waits: at once, and for good.
+	info := create(t, rt.Runtime, &sandbox.Spec{Image: name})
+	if err := rt.Delete(t.Context(), info.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rt.Get(t.Context(), info.ID); sandbox.CodeOf(err) != sandbox.CodeSandboxNotFound {
+		t.Errorf("%v", err)
+	}
+	// Its server ends.
+	info = create(t, rt.Runtime, &sandbox.Spec{Image: name})
+	rt.stop()
+	again := startRuntime(t, opts)
+	got, err := again.Get(t.Context(), info.ID)
+	if err != nil || got.State != sandbox.Failed || !strings.Contains(got.Message, "image") {
+		t.Errorf("%+v %v", got, err)
+	}
+	if err := again.Delete(t.Context(), info.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestImageCannotBeHad tells so in the answer, and afterwards where that was
+// given before.
+func TestImageCannotBeHad(t *testing.T) {
+	opts := options(t, t.TempDir())
+	rt := startRuntime(t, opts)
+	at := imagetest.Registry(t, nil)
+	_, err := rt.Create(t.Context(), &sandbox.Spec{Image: at + "/none:1"})
+	if sandbox.CodeOf(err) != sandbox.CodeImageNotFound || !strings.Contains(err.Error(), "no such image") || !strings.Contains(err.Error(), "host") {
+		t.Errorf("%v", err)
+	}
+	if list, err := rt.List(t.Context()); err != nil || len(list) > 0 {
+		t.Errorf("left: %v %v", list, err)
+	}
+	// What cannot be used is found after the answer.
+	blocked, goOn := slowRegistry(t)
+	opts = options(t, t.TempDir())
+	opts.CreatePatience = 50 * time.Millisecond
+	rt = startRuntime(t, opts)
+	info := create(t, rt, &sandbox.Spec{Image: imagetest.Push(t, blocked+"/bad:1", v1.Config{}, imagetest.Layer(t, map[string]string{"../out": "x"}))})
+	goOn()
+	eventually(t, "it has failed", func() bool {
+		now, err := rt.Get(t.Context(), info.ID)
+		return err == nil && now.State == sandbox.Failed && strings.Contains(now.Message, "climbs out")
+	})
 }

@@ -28,6 +28,7 @@ import (
 const (
 	PathState     = "/glassbox/state"     // GET → State
 	PathHistories = "/glassbox/histories" // GET → every history, of ended sandboxes too
+	PathImages    = "/glassbox/images"    // GET → the images that are kept; and POST below it
 	PathLease     = "/glassbox/lease"     // GET, an answer that ends with the owner
 	PathHandOver  = "/glassbox/hand-over" // POST → 202 if the owner makes way for another, 409 if it stays
 )

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func (s *Store) Begin(ctx context.Context, word string) error {
 func explain(err error) error {
 	e, ok := errors.AsType[*transport.Error](err)
 	if !ok {
-		return err
+		return &unsigned{err}
 	}
 	var texts []string
 	for _, d := range e.Errors {
@@ -74,6 +75,14 @@ func explain(err error) error {
 	}
 	return errors.New(why)
 }
+
+// unsigned is an error without what stands behind the question marks of URLs.
+type unsigned struct{ err error }
+
+var query = regexp.MustCompile(`\?[^"\s]+`)
+
+func (u *unsigned) Error() string { return query.ReplaceAllString(u.err.Error(), "?…") }
+func (u *unsigned) Unwrap() error { return u.err }
 
 func (s *Store) pull(ctx context.Context, ref name.Reference, p *Progress) (*Image, error) {
 	s.opts.Logger.InfoContext(ctx, "image is pulled", "image", Familiar(ref.Name()))

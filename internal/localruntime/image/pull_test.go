@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -403,4 +404,57 @@ func TestRemove(t *testing.T) {
 	if _, err := s.Remove(t.Context(), alias); !errors.Is(err, image.ErrAbsent) {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestSignedURLs sees that the signature of an address to which a registry
+// leads is not told.
+func TestSignedURLs(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	name := h.push(t, "x:1", imageOf(t, v1.Config{}, tarOf(t, file("a", "x"))))
+	h.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if isBlob(r) {
+			http.Redirect(w, r, "http://127.0.0.1:1/blob?signature=hunter2", http.StatusTemporaryRedirect)
+			return true
+		}
+		return false
+	}
+	s, _ := open(t, nil)
+	if _, err := s.Pull(t.Context(), name, nil); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestCredentials sends those of docker's file to the registry that they are
+// for, and tells nobody.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	name := h.push(t, "x:1", imageOf(t, v1.Config{}, tarOf(t, file("a", "x"))))
+	h.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if user, password, ok := r.BasicAuth(); ok && user == "ann" && password == "hunter2" {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="hub"`)
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+		return true
+	}
+	anonymous, _ := open(t, nil)
+	if _, err := anonymous.Pull(t.Context(), name, nil); err == nil || !strings.Contains(err.Error(), "docker login") {
+		t.Errorf("%v", err)
+	}
+	s, _ := open(t, &image.Options{Keychain: keychain{"ann", "hunter2"}})
+	if _, err := s.Pull(t.Context(), name, nil); err != nil {
+		t.Error(err)
+	}
+	wrong, _ := open(t, &image.Options{Keychain: keychain{"ann", "tiger3"}})
+	if _, err := wrong.Pull(t.Context(), name, nil); err == nil || strings.Contains(err.Error(), "tiger3") {
+		t.Errorf("%v", err)
+	}
+}
+
+type keychain struct{ user, password string }
+
+func (k keychain) Resolve(authn.Resource) (authn.Authenticator, error) {
+	return &authn.Basic{Username: k.user, Password: k.password}, nil
 }

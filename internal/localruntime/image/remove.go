@@ -81,7 +81,7 @@ func (s *Store) drop(image *Image) error {
 		s.mu.Unlock()
 		return &sandbox.Error{
 			Op: "remove image", Code: sandbox.CodeSandboxState,
-			Message: fmt.Sprintf("it is in use by %d sandboxes; delete them first: %s", len(users), strings.Join(users, " ")),
+			Message: "it is in use; delete its sandboxes first: " + strings.Join(users, " "),
 		}
 	}
 	next := maps.Clone(s.names)
