@@ -35,7 +35,6 @@ type box struct {
 
 	op sync.Mutex // held through every change: create, pause, snapshot, end …
 
-
 	mu      sync.Mutex
 	rec     *record
 	settled bool // its creation has ended, well or not

@@ -1,6 +1,7 @@
 package localruntime_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/localruntime/image/imagetest"
+	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -189,4 +191,79 @@ func TestImageCannotBeHad(t *testing.T) {
 		now, err := rt.Get(t.Context(), info.ID)
 		return err == nil && now.State == sandbox.Failed && strings.Contains(now.Message, "climbs out")
 	})
+}
+
+// TestImageSnapshot begins from the files of a sandbox over the very image that
+// it had, which stays for that.
+func TestImageSnapshot(t *testing.T) {
+	name := imagetest.Push(t, imagetest.Registry(t, nil)+"/app:1", v1.Config{}, imagetest.Layer(t, imagetest.Programs(t, map[string]string{"old": "old"}, "sh", "cat", "rm")))
+	opts := options(t, t.TempDir())
+	rt := startRuntime(t, opts)
+	first := create(t, rt, &sandbox.Spec{Image: name})
+	run(t, rt, first.ID, "rm /old; echo new > /new")
+	s := take(t, rt, first.ID)
+	if err := rt.Delete(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	var gone struct{ Images []string }
+	post(t, opts.StateDir, "/prune", &gone)
+	if len(gone.Images) != 0 {
+		t.Errorf("pruned: %v", gone)
+	}
+	second := create(t, rt, &sandbox.Spec{Snapshot: s.ID})
+	if out := run(t, rt, second.ID, "cat /new; cat /old 2>/dev/null || echo gone"); out.stdout != "new\ngone\n" {
+		t.Errorf("%+v", out)
+	}
+	if err := rt.Delete(t.Context(), second.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.DeleteSnapshot(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	post(t, opts.StateDir, "/prune", &gone)
+	if len(gone.Images) != 1 {
+		t.Errorf("not pruned: %v", gone)
+	}
+}
+
+// post asks the owner of a state folder to do something with its images.
+func post(t *testing.T, state, route string, into any) {
+	t.Helper()
+	client := &http.Client{Transport: owner.Transport(state)}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+owner.PathImages+route, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %v", route, resp.Status, err)
+	}
+}
+
+// TestServerKilledWhilePulling finds, after that, a sandbox that tells why it is
+// none, and no half of an image.
+func TestServerKilledWhilePulling(t *testing.T) {
+	at, goOn := slowRegistry(t)
+	name := imagetest.Push(t, at+"/app:1", v1.Config{}, imagetest.Layer(t, imagetest.Programs(t, map[string]string{}, "sh")))
+	state := t.TempDir()
+	server, ids := startServer(t, state, name)
+	if err := server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Wait()
+	goOn()
+	rt := startRuntime(t, options(t, state))
+	info, err := rt.Get(t.Context(), ids[0])
+	if err != nil || info.State != sandbox.Failed || !strings.Contains(info.Message, "while the image") {
+		t.Errorf("%+v %v", info, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(state, "images", "*", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
+	}
+	create(t, rt, &sandbox.Spec{Image: name})
 }

@@ -26,6 +26,7 @@ func TestOrdinaryUser(t *testing.T) {
 			"TestHostFilesAreNotSeen", "TestHostProcessesAreNotSeen", "TestHostSocketsAreNotReached",
 			"TestHostLoopbackIsNotReached", "TestMetadataIsNotReached", "TestRunFolderCannotBeChanged",
 			"TestHostProgramsCannotBeChanged", "TestPlantedLinks", "TestNetworkNone",
+			"TestImage", "TestImageWithoutShell", "TestImageComesLater", "TestImageSnapshot",
 		},
 		Programs: map[string]string{"GLASSBOX_RUNSC": runsc(t), "GLASSBOX_RECORDER": recorderBinary(t)},
 	})

@@ -24,6 +24,7 @@ import (
 func serveForTest(state string, lives ...string) {
 	rt, err := localruntime.New(&localruntime.Options{
 		StateDir: state, Runsc: os.Getenv("GLASSBOX_RUNSC"), Recorder: os.Getenv("TEST_RECORDER"), SelfArgs: []string{"local-launch"}, Here: true,
+		CreatePatience: 50 * time.Millisecond,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -34,6 +35,9 @@ func serveForTest(state string, lives ...string) {
 		for _, life := range lives {
 			timeout, _ := time.ParseDuration(life)
 			spec := &sandbox.Spec{Name: "lives " + life, Timeout: timeout}
+			if strings.Contains(life, "/") {
+				spec.Image = life
+			}
 			if life == "here" {
 				spec.Image, spec.Workdir = localruntime.ImageHere, state
 			}
