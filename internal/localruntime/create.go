@@ -22,8 +22,13 @@ const (
 	cleanupTimeout = 30 * time.Second
 )
 
-// Create makes a sandbox and returns when its recorder answers.
+// Create makes a sandbox and returns when its recorder answers, or when its
+// image takes longer to come than Options.CreatePatience.
 func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Info, error) {
+	return rt.create(ctx, spec, rt.opts.CreatePatience)
+}
+
+func (rt *Runtime) create(ctx context.Context, spec *sandbox.Spec, patience time.Duration) (*sandbox.Info, error) {
 	if err := rt.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -60,6 +65,7 @@ func (rt *Runtime) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 	l := &launch{dir: b.dir, limits: limits, env: spec.Env, image: from.image, anywhere: anywhere, snapshot: base.image()}
 	if from.pull != "" {
 		b.op.Unlock() // who deletes it meanwhile need not wait
+		l.patience = patience
 		return b.pullFirst(ctx, l, from.pull)
 	}
 	defer b.op.Unlock()

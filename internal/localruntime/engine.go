@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/glassboxhq/glassbox/internal/localruntime/cgroup"
 	"github.com/glassboxhq/glassbox/internal/localruntime/gvisor"
@@ -48,6 +49,7 @@ type launch struct {
 	// snapshot is the folder that snapshot wrote for it to begin from; empty:
 	// none.
 	snapshot string
+	patience time.Duration // how long its owner waits for the image to come
 }
 
 // isolated is the engine of the image host, and of all that are unpacked.

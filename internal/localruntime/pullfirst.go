@@ -11,6 +11,17 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
+// patient is the runtime for programs of this user, which wait for an image as
+// long as they like: they see how it ends.
+type patient struct{ *Runtime }
+
+// ownPatience is for a program that hangs.
+const ownPatience = time.Hour
+
+func (rt patient) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Info, error) {
+	return rt.create(ctx, spec, ownPatience)
+}
+
 // pullFirst pulls an image and starts the sandbox from it. It answers after a
 // while, and the sandbox comes when it comes.
 //
@@ -23,7 +34,7 @@ func (b *box) pullFirst(ctx context.Context, l *launch, name string) (*sandbox.I
 	case <-b.rt.done:
 		return nil, errors.Join(errStopped(), b.discard(ctx))
 	}
-	patience := time.NewTimer(b.rt.opts.CreatePatience)
+	patience := time.NewTimer(l.patience)
 	defer patience.Stop()
 	for {
 		select {

@@ -51,7 +51,7 @@ func (rt *Runtime) serveState(ctx context.Context) {
 	own.HandleFunc("POST "+owner.PathHandOver, rt.serveHandOver)
 	own.HandleFunc("GET "+owner.PathLease, func(w http.ResponseWriter, r *http.Request) { rt.door.lease(ctx, w, r) })
 	rt.serveImages(own)
-	handler := lifecycle.New(rt, &lifecycle.Options{
+	handler := lifecycle.New(patient{rt}, &lifecycle.Options{
 		Trusted: true, Version: rt.opts.Version, Logger: rt.opts.Logger, Own: own,
 	})
 	server := &http.Server{
