@@ -51,6 +51,9 @@ type Info struct {
 // choice to the service.
 type Spec struct {
 	Image string `json:"image,omitempty"`
+	// ImageAuth opens the registry from which the image is fetched if need be;
+	// nil: with what the service has. It is never recorded.
+	ImageAuth *RegistryAuth `json:"-"`
 	// Snapshot is the id of one to begin from, instead of an image.
 	Snapshot   string            `json:"snapshot,omitempty"`
 	Name       string            `json:"name,omitempty"` // shown to people, need not be unique
@@ -71,6 +74,15 @@ type Spec struct {
 	// Concurrency bounds what works in it at once; nil: the defaults.
 	Concurrency *Concurrency `json:"concurrency,omitempty"`
 }
+
+// RegistryAuth is what a registry of images asks for. It prints as ***.
+type RegistryAuth struct{ Username, Password string }
+
+// String keeps it out of logs.
+func (RegistryAuth) String() string { return "***" }
+
+// GoString keeps it out of logs.
+func (RegistryAuth) GoString() string { return "***" }
 
 // Provider is a service that makes sandboxes.
 type Provider interface {

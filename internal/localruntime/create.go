@@ -65,7 +65,7 @@ func (rt *Runtime) create(ctx context.Context, spec *sandbox.Spec, patience time
 	l := &launch{dir: b.dir, limits: limits, env: spec.Env, image: from.image, anywhere: anywhere, snapshot: base.image()}
 	if from.pull != "" {
 		b.op.Unlock() // who deletes it meanwhile need not wait
-		l.patience = patience
+		l.patience, l.auth = patience, spec.ImageAuth
 		return b.pullFirst(ctx, l, from.pull)
 	}
 	defer b.op.Unlock()
@@ -126,7 +126,7 @@ func (rt *Runtime) prepare(spec *sandbox.Spec, from *choice, warnings []string) 
 			Reason: "STARTING", Image: spec.Image, Snapshot: spec.Snapshot, Metadata: spec.Metadata, CreatedAt: now, Warnings: warnings,
 		},
 	}
-	rec.Spec.Env = nil
+	rec.Spec.Env, rec.Spec.ImageAuth = nil, nil
 	rec.happened(now, "CREATED", "")
 	if spec.Timeout > 0 {
 		rec.Info.ExpiresAt = now.Add(spec.Timeout)

@@ -49,7 +49,8 @@ type launch struct {
 	// snapshot is the folder that snapshot wrote for it to begin from; empty:
 	// none.
 	snapshot string
-	patience time.Duration // how long its owner waits for the image to come
+	auth     *sandbox.RegistryAuth // of its owner, for the image
+	patience time.Duration         // how long its owner waits for the image to come
 }
 
 // isolated is the engine of the image host, and of all that are unpacked.

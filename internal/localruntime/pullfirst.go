@@ -81,7 +81,7 @@ func (b *box) settle() bool {
 
 // pullAndStart is what goes on without the one who asked for the sandbox.
 func (b *box) pullAndStart(ctx context.Context, l *launch, name string) error {
-	img, err := b.pull(ctx, name)
+	img, err := b.pull(ctx, l, name)
 	b.op.Lock()
 	defer b.op.Unlock()
 	select {
@@ -124,7 +124,7 @@ func (b *box) pullAndStart(ctx context.Context, l *launch, name string) error {
 
 // pull waits for an image, which is pulled on when the sandbox is not wanted any
 // more: who asked for it may come again, and find it.
-func (b *box) pull(ctx context.Context, name string) (*image.Image, error) {
+func (b *box) pull(ctx context.Context, l *launch, name string) (*image.Image, error) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -136,10 +136,11 @@ func (b *box) pull(ctx context.Context, name string) (*image.Image, error) {
 		case <-ctx.Done():
 		}
 	})
-	if err := b.rt.images.Begin(ctx, name); err != nil {
+	images := b.rt.images.As(l.auth)
+	if err := images.Begin(ctx, name); err != nil {
 		return nil, err
 	}
-	return b.rt.images.Pull(ctx, name, func(st image.Status) {
+	return images.Pull(ctx, name, func(st image.Status) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		next := *b.rec // on disk it need not be

@@ -74,7 +74,11 @@ func (p *Provider) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 		"entrypoint": spec.Entrypoint, "resourceLimits": map[string]string{}, "metadata": metadata, "extensions": extensions(spec),
 	}
 	if spec.Snapshot == "" {
-		body["image"] = map[string]string{"uri": spec.Image}
+		image := map[string]any{"uri": spec.Image}
+		if auth := spec.ImageAuth; auth != nil {
+			image["auth"] = map[string]string{"username": auth.Username, "password": auth.Password}
+		}
+		body["image"] = image
 	} else {
 		body["snapshotId"] = spec.Snapshot
 	}

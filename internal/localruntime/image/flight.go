@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/glassboxhq/glassbox/sandbox"
 )
 
 // Status tells how far a pull is.
@@ -70,6 +72,12 @@ func (c *counted) Read(b []byte) (int, error) {
 // undo takes back what was counted.
 func (c *counted) undo() { c.p.counts.Add(-c.n) }
 
+// flightKey tells pulls apart: who has no right to an image waits for no other's.
+type flightKey struct {
+	name string
+	auth sandbox.RegistryAuth
+}
+
 // flight is one pull, for all who want the image.
 type flight struct {
 	Progress
@@ -84,19 +92,19 @@ type flight struct {
 var errNobody = errors.New("nobody waits for it any more")
 
 // board takes part in the pull of an image, and begins it if nobody has.
-func (s *Store) board(ctx context.Context, name string, pull func(context.Context, *Progress) (*Image, error)) (*flight, error) {
+func (s *Store) board(ctx context.Context, key flightKey, pull func(context.Context, *Progress) (*Image, error)) (*flight, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errors.New("the server is stopping")
 	}
-	if f, ok := s.flights[name]; ok {
+	if f, ok := s.flights[key]; ok {
 		f.waiters++
 		return f, nil
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	f := &flight{cancel: cancel, done: make(chan struct{}), waiters: 1}
-	s.flights[name] = f
+	s.flights[key] = f
 	s.pulls.Go(func() {
 		defer cancel(nil)
 		f.image, f.err = pull(ctx, &f.Progress)
@@ -104,8 +112,8 @@ func (s *Store) board(ctx context.Context, name string, pull func(context.Contex
 			f.err = context.Cause(ctx)
 		}
 		s.mu.Lock()
-		if s.flights[name] == f {
-			delete(s.flights, name)
+		if s.flights[key] == f {
+			delete(s.flights, key)
 		}
 		s.mu.Unlock()
 		close(f.done)
@@ -114,15 +122,15 @@ func (s *Store) board(ctx context.Context, name string, pull func(context.Contex
 }
 
 // leave gives a pull up, which ends it when nobody else wants it.
-func (s *Store) leave(name string, f *flight) {
+func (s *Store) leave(key flightKey, f *flight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.waiters--; f.waiters > 0 {
 		return
 	}
 	f.cancel(errNobody)
-	if s.flights[name] == f {
-		delete(s.flights, name) // who comes now begins anew
+	if s.flights[key] == f {
+		delete(s.flights, key) // who comes now begins anew
 	}
 }
 

@@ -14,42 +14,83 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/glassboxhq/glassbox/sandbox"
 )
+
+// Puller pulls images with somebody's credentials.
+type Puller struct {
+	store *Store
+	auth  *sandbox.RegistryAuth
+}
+
+// As returns who pulls with these credentials; nil: with those of this machine.
+// What was pulled so is there for everybody.
+func (s *Store) As(auth *sandbox.RegistryAuth) Puller { return Puller{s, auth} }
+
+// Pull is that of a Puller with the credentials of this machine.
+func (s *Store) Pull(ctx context.Context, word string, see func(Status)) (*Image, error) {
+	return s.As(nil).Pull(ctx, word, see)
+}
 
 // Pull fetches an image by its name, whether the store has one of that name or
 // not, and tells how far it is, if see is not nil. Who pulls the same image at
 // the same time shares the work. When ctx ends and nobody else waits for it, so does the pull;
 // the layers that came whole are kept for the next one.
-func (s *Store) Pull(ctx context.Context, word string, see func(Status)) (*Image, error) {
-	ref, err := parse(word)
+func (p Puller) Pull(ctx context.Context, word string, see func(Status)) (*Image, error) {
+	key, f, err := p.board(ctx, word)
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.board(ctx, ref.Name(), func(ctx context.Context, p *Progress) (*Image, error) { return s.pull(ctx, ref, p) })
-	if err != nil {
-		return nil, err
-	}
-	defer s.leave(ref.Name(), f)
+	defer p.store.leave(key, f)
 	image, err := f.follow(ctx, see)
 	if err != nil {
-		return nil, fmt.Errorf("pull %s: %w", Familiar(ref.Name()), explain(err))
+		return nil, fmt.Errorf("pull %s: %w", Familiar(key.name), explain(err))
 	}
 	return image, nil
 }
 
 // Begin pulls an image for nobody in particular, and returns at once. Nobody
 // ends that but [Store.Remove] and [Store.Close].
-func (s *Store) Begin(ctx context.Context, word string) error {
-	ref, err := parse(word)
-	if err == nil {
-		_, err = s.board(ctx, ref.Name(), func(ctx context.Context, p *Progress) (*Image, error) { return s.pull(ctx, ref, p) })
-	}
+func (p Puller) Begin(ctx context.Context, word string) error {
+	_, _, err := p.board(ctx, word)
 	return err
+}
+
+func (p Puller) board(ctx context.Context, word string) (flightKey, *flight, error) {
+	ref, err := parse(word)
+	if err != nil {
+		return flightKey{}, nil, err
+	}
+	key := flightKey{name: ref.Name()}
+	keychain := p.store.opts.Keychain
+	if p.auth != nil {
+		key.auth = *p.auth
+		keychain = &only{ref.Context().RegistryStr(), p.auth}
+	}
+	f, err := p.store.board(ctx, key, func(ctx context.Context, progress *Progress) (*Image, error) {
+		return p.store.pull(ctx, ref, keychain, progress)
+	})
+	return key, f, err
+}
+
+// only knows the credentials of one registry.
+type only struct {
+	registry string
+	auth     *sandbox.RegistryAuth
+}
+
+func (o *only) Resolve(resource authn.Resource) (authn.Authenticator, error) {
+	if resource.RegistryStr() != o.registry {
+		return authn.Anonymous, nil
+	}
+	return &authn.Basic{Username: o.auth.Username, Password: o.auth.Password}, nil
 }
 
 // explain makes what a registry answers shorter, and keeps what is secret in
@@ -84,10 +125,10 @@ var query = regexp.MustCompile(`\?[^"\s]+`)
 func (u *unsigned) Error() string { return query.ReplaceAllString(u.err.Error(), "?…") }
 func (u *unsigned) Unwrap() error { return u.err }
 
-func (s *Store) pull(ctx context.Context, ref name.Reference, p *Progress) (*Image, error) {
+func (s *Store) pull(ctx context.Context, ref name.Reference, keychain authn.Keychain, p *Progress) (*Image, error) {
 	s.opts.Logger.InfoContext(ctx, "image is pulled", "image", Familiar(ref.Name()))
 	p.phase("asking " + ref.Context().RegistryStr())
-	registry, err := remote.NewPuller(s.remote(ctx)...)
+	registry, err := remote.NewPuller(s.remote(ctx, keychain)...)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +173,9 @@ func (s *Store) kept(config []byte, layers []v1.Descriptor) *content {
 	return c
 }
 
-func (s *Store) remote(ctx context.Context) []remote.Option {
+func (s *Store) remote(ctx context.Context, keychain authn.Keychain) []remote.Option {
 	return []remote.Option{
-		remote.WithContext(ctx), remote.WithAuthFromKeychain(s.opts.Keychain), remote.WithUserAgent("glassbox"),
+		remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain), remote.WithUserAgent("glassbox"),
 		remote.WithTransport(&loopbackOrTLS{s.opts.Transport}),
 		remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 4, Jitter: 0.1, Steps: 2}),
 	}

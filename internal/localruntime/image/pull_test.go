@@ -447,6 +447,10 @@ func TestCredentials(t *testing.T) {
 	if _, err := s.Pull(t.Context(), name, nil); err != nil {
 		t.Error(err)
 	}
+	theirs, _ := open(t, nil)
+	if _, err := theirs.As(&sandbox.RegistryAuth{Username: "ann", Password: "hunter2"}).Pull(t.Context(), name, nil); err != nil {
+		t.Error(err)
+	}
 	wrong, _ := open(t, &image.Options{Keychain: keychain{"ann", "tiger3"}})
 	if _, err := wrong.Pull(t.Context(), name, nil); err == nil || strings.Contains(err.Error(), "tiger3") {
 		t.Errorf("%v", err)

@@ -55,13 +55,18 @@ func (s *Store) stop(word string) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f, ok := s.flights[ref.Name()]
-	if _, there := s.names[ref.Name()]; !ok || there {
+	if _, there := s.names[ref.Name()]; there {
 		return false
 	}
-	f.cancel(errors.New("the image was removed while it was pulled"))
-	delete(s.flights, ref.Name())
-	return true
+	stopped := false
+	for key, f := range s.flights {
+		if key.name == ref.Name() {
+			f.cancel(errors.New("the image was removed while it was pulled"))
+			delete(s.flights, key)
+			stopped = true
+		}
+	}
+	return stopped
 }
 
 // forget takes names away.

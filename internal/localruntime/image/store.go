@@ -90,14 +90,14 @@ type Store struct {
 
 	mu      sync.Mutex
 	names   map[string]string // canonical name → id
-	flights map[string]*flight
+	flights map[flightKey]*flight
 	closed  bool
 }
 
 // Open opens the store in a folder, which is made if absent. What an earlier
 // process did not finish goes.
 func Open(dir string, opts *Options) (*Store, error) {
-	s := &Store{dir: dir, work: filepath.Join(dir, "work"), unpacking: make(chan struct{}, 1), names: map[string]string{}, flights: map[string]*flight{}}
+	s := &Store{dir: dir, work: filepath.Join(dir, "work"), unpacking: make(chan struct{}, 1), names: map[string]string{}, flights: map[flightKey]*flight{}}
 	if opts != nil {
 		s.opts = *opts
 	}

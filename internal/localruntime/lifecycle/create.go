@@ -64,10 +64,19 @@ func (a *api) describe(r *http.Request, info *sandbox.Info) *description {
 // timestamp writes a time as the original does: UTC, at most microseconds.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z") }
 
+// wantedImage is an image as a request names it.
+type wantedImage struct {
+	URI  string `json:"uri"`
+	Auth *struct {
+		Username string `json:"username"`
+		Password string `json:"password"`
+	} `json:"auth"`
+}
+
 // createRequest holds the fields that we know. What of them cannot be done
 // here is refused, never dropped in silence.
 type createRequest struct {
-	Image          *imageRef          `json:"image"`
+	Image          *wantedImage       `json:"image"`
 	SnapshotID     string             `json:"snapshotId"`
 	TemplateID     string             `json:"templateId"`
 	Entrypoint     []string           `json:"entrypoint"`
@@ -197,6 +206,9 @@ func (req *createRequest) spec() (*sandbox.Spec, error) {
 		Limits: req.ResourceLimits, Env: map[string]string{},
 		Name: req.Extensions[wire.ExtName], Workdir: req.Extensions[wire.ExtWorkdir], Network: req.Extensions[wire.ExtNetwork],
 		History: req.Extensions[wire.ExtHistory],
+	}
+	if req.Image != nil && req.Image.Auth != nil {
+		spec.ImageAuth = &sandbox.RegistryAuth{Username: req.Image.Auth.Username, Password: req.Image.Auth.Password}
 	}
 	switch choice := req.Extensions[wire.ExtFileChanges]; choice {
 	case "", "on":

@@ -405,6 +405,10 @@ func TestCreate(t *testing.T) {
 			t.Errorf("get %s: %d %s", path, a.status, cmp.Diff(a.field(t), any(want)))
 		}
 	}
+	a = s.ask("POST", "/v1/sandboxes", `{"image":{"uri":"host","auth":{"username":"ann","password":"hunter2"}},"resourceLimits":{}}`)
+	if spec := s.fake.specs[a.field(t, "id").(string)]; spec.ImageAuth == nil || *spec.ImageAuth != (sandbox.RegistryAuth{Username: "ann", Password: "hunter2"}) || strings.Contains(fmt.Sprintf("%v %+v %#v", spec.ImageAuth, *spec.ImageAuth, spec.ImageAuth)+a.text, "hunter2") {
+		t.Errorf("credentials of the registry: %+v %s", spec, a.text)
+	}
 	const here = `{"image":{"uri":"host"},"resource_limits":{"cpu":"1"},"extensions":{"glassbox.here":"true"}}`
 	if a := s.ask("POST", "/sandboxes", here); a.status != 400 || !strings.Contains(a.text, "--here") {
 		t.Errorf("here without leave: %d %s", a.status, a.text)
