@@ -288,3 +288,22 @@ func TestServerKilledWhilePulling(t *testing.T) {
 	}
 	create(t, rt, &sandbox.Spec{Image: name})
 }
+
+// TestOtherUsersProcessesEnd ends what a command of the image's user has left
+// when the recorder, which is root, dies.
+func TestOtherUsersProcessesEnd(t *testing.T) {
+	files := imagetest.Programs(t, map[string]string{}, "sh", "sleep", "grep")
+	name := imagetest.Push(t, imagetest.Registry(t, nil)+"/app:1", v1.Config{User: "1234"}, imagetest.Layer(t, files))
+	rt := startRuntime(t, options(t, t.TempDir()))
+	info := create(t, rt, &sandbox.Spec{Image: name})
+	const runs = "grep -q [5]4321 /proc/[0-9]*/cmdline 2>/dev/null && echo runs || echo gone" // not itself
+	go try(t.Context(), rt, info.ID, "sleep 54321; true") //nolint:errcheck // it is lost with the recorder
+	eventually(t, "it runs", func() bool { return run(t, rt, info.ID, runs).stdout == "runs\n" })
+	kill := &wire.CommandRequest{ID: id.New(), Line: "kill -9 $PPID; sleep 1", User: &sandbox.User{UID: 0}}
+	if _, err := tryCommand(t.Context(), rt, info.ID, kill); err == nil {
+		t.Fatal("the recorder survived")
+	}
+	if out := run(t, rt, info.ID, runs); out.stdout != "gone\n" {
+		t.Errorf("%+v", out)
+	}
+}

@@ -45,9 +45,10 @@ type (
 )
 
 // capabilities are those of the sandbox's root. They count inside only: the
-// sandbox's kernel is gVisor. NET_BIND_SERVICE lets a server take port 80.
+// sandbox's kernel is gVisor. NET_BIND_SERVICE lets a server take port 80, and
+// SYS_PTRACE the recorder see which operation a process of another user is of.
 var capabilities = []string{
-	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_SETGID", "CAP_SETUID",
+	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_SETGID", "CAP_SETUID", "CAP_SYS_PTRACE",
 }
 
 func config(s *Sandbox) *ociConfig {
