@@ -42,6 +42,7 @@ func TestImage(t *testing.T) {
 		{"cat /srv/stays /srv/new; ls /srv", "staysnewnew\nstays\n"},
 		{"echo mine > file && cat file && stat -c %u:%g file .", "mine\n1234:1235\n1234:1235\n"},
 		{"cat /etc/hostname; echo $http_proxy; cat /.agent-history/recorder.lock /run/glassbox/boot.json 2>/dev/null || echo closed", "glassbox\nhttp://127.0.0.1:3128\nclosed\n"},
+		{`[ -z "$SSL_CERT_FILE" ] || cat "$SSL_CERT_FILE" >/dev/null && echo fine`, "fine\n"},
 		{"touch /tmp/x && echo fine; touch /srv/x 2>/dev/null || echo not mine", "fine\nnot mine\n"},
 	} {
 		if out := run(t, rt, info.ID, tt.line); out.stdout != tt.want {
@@ -297,7 +298,7 @@ func TestOtherUsersProcessesEnd(t *testing.T) {
 	rt := startRuntime(t, options(t, t.TempDir()))
 	info := create(t, rt, &sandbox.Spec{Image: name})
 	const runs = "grep -q [5]4321 /proc/[0-9]*/cmdline 2>/dev/null && echo runs || echo gone" // not itself
-	go try(t.Context(), rt, info.ID, "sleep 54321; true") //nolint:errcheck // it is lost with the recorder
+	go try(t.Context(), rt, info.ID, "sleep 54321; true")                                     //nolint:errcheck // it is lost with the recorder
 	eventually(t, "it runs", func() bool { return run(t, rt, info.ID, runs).stdout == "runs\n" })
 	kill := &wire.CommandRequest{ID: id.New(), Line: "kill -9 $PPID; sleep 1", User: &sandbox.User{UID: 0}}
 	if _, err := tryCommand(t.Context(), rt, info.ID, kill); err == nil {

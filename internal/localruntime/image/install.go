@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -76,7 +77,7 @@ func (s *Store) install(ctx context.Context, c *content, p *Progress) (*Image, e
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return image, nil
+	return image, s.clear()
 }
 
 // unpack lays an image out in dir/root.
@@ -161,6 +162,11 @@ func (s *Store) commit(dir string, image *Image) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// What is there already cannot be read, or it would have been taken. Sandboxes
+	// that began from it keep what they have bound.
+	if err := s.aside(image.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := os.Rename(dir, s.folder(image.ID)); err != nil {
 		return err
 	}

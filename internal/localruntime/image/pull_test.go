@@ -322,6 +322,19 @@ func TestAfterCrash(t *testing.T) {
 		t.Errorf("%v %v", list, err)
 	}
 	nothingLeft(t, dir, 1)
+	// An image of which the description was lost comes again.
+	h := newHub(t)
+	name := h.push(t, "x:1", imageOf(t, v1.Config{}, tarOf(t, file("a", "x"))))
+	img, err := s.Pull(t.Context(), name, nil)
+	check(t, err)
+	check(t, os.Remove(filepath.Join(img.Root(), "..", "image.json")))
+	if _, err := s.Find(t.Context(), name); !errors.Is(err, image.ErrAbsent) {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Pull(t.Context(), name, nil); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, dir, 2)
 }
 
 func TestDiskIsFull(t *testing.T) {

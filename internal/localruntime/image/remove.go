@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -92,18 +93,33 @@ func (s *Store) drop(image *Image) error {
 	next := maps.Clone(s.names)
 	maps.DeleteFunc(next, func(_, id string) bool { return id == image.ID })
 	err := s.saveNames(next)
-	var away string
 	if err == nil {
-		away, err = os.MkdirTemp(s.work, "removed-")
-	}
-	if err == nil {
-		err = os.Rename(s.folder(image.ID), filepath.Join(away, "image"))
+		err = s.aside(image.ID)
 	}
 	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("remove image: %w", err)
 	}
-	return os.RemoveAll(away)
+	return s.clear()
+}
+
+// removed is the prefix of what lies in the work folder to be removed.
+const removed = "removed-"
+
+// aside makes an image none, at once. Its caller holds mu.
+func (s *Store) aside(id string) error {
+	return os.Rename(s.folder(id), filepath.Join(s.work, removed+strings.TrimPrefix(id, algorithm)+"-"+rand.Text()))
+}
+
+// clear removes what was put aside, which may take a while.
+func (s *Store) clear() error {
+	entries, err := os.ReadDir(s.work)
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), removed) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.work, entry.Name())))
+		}
+	}
+	return err
 }
 
 // Prune removes the images that no sandbox uses, and the layers that no image
