@@ -59,6 +59,7 @@ func (o *outbox) begin(ctx context.Context, source, opType, sandboxID string, re
 	if err := op.Actor.Validate(); err != nil {
 		return nil, err
 	}
+	op.Actor.Mask(o.mask)
 	e := &entry{Pending: Pending{sandboxID, op}, mask: o.mask, file: filepath.Join(o.dir, op.ID+".json"), PID: os.Getpid()}
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return nil, e.fault(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -73,6 +74,28 @@ func ActorFrom(ctx context.Context) Actor {
 		return actor
 	}
 	return Actor{Type: System}
+}
+
+// Mask masks secrets in what is told of the actor, and counts them. The type
+// and the door are words of a few, which patterns leave alone.
+func (a *Actor) Mask(m *redact.Masker) (masked int) {
+	for _, field := range []struct {
+		value *string
+		mask  func(string) (string, int)
+	}{
+		{&a.Type, m.Word},
+		{&a.ID, m.Text},
+		{&a.Thread, m.Text},
+		{&a.Run, m.Text},
+		{&a.Correlation, m.Text},
+		{&a.TraceParent, m.Text},
+		{&a.Source, m.Word},
+	} {
+		text, n := field.mask(*field.value)
+		*field.value = text
+		masked += n
+	}
+	return masked
 }
 
 // Validate tells what of the actor cannot be recorded.

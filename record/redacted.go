@@ -13,14 +13,17 @@ import (
 // What is masked is the copy that the history keeps: the act works with what it
 // was given, and whoever follows it live gets that.
 
-// maskOperation masks what an operation says as it begins, and counts. A file
+// maskOperation masks what an operation says as it begins, who acts too, and counts. A file
 // is copied: the act goes on with its own. Names of changed files are not counted.
 func maskOperation(m *redact.Masker, op *history.Operation) int {
 	var inRequest, inResult, inColumns int
+	inActor := op.Actor.Mask(m)
+	op.Source, _ = m.Word(op.Source) // the actor's
 	op.Request, inRequest = m.JSON(op.Request)
 	op.Result, inResult = m.JSON(op.Result)
 	if c := op.Command; c != nil {
 		inColumns += maskText(m, &c.Line) + maskText(m, &c.Dir)
+		c.Env = maskNames(m, c.Env)
 	}
 	if op.File != nil {
 		var n int
@@ -35,12 +38,25 @@ func maskOperation(m *redact.Masker, op *history.Operation) int {
 		maskChanges(m, &copied)
 		op.Changes = &copied
 	}
-	return max(inRequest, inColumns) + inResult // the columns repeat the request
+	return inActor + max(inRequest, inColumns) + inResult // the columns repeat the request
 }
 
 func maskFile(m *redact.Masker, f *history.File) (*history.File, int) {
 	masked := *f
 	return &masked, maskText(m, &masked.Path) + maskText(m, &masked.OldPath) + maskText(m, &masked.Diff)
+}
+
+// maskNames masks the names of an environment.
+func maskNames(m *redact.Masker, env map[string]string) map[string]string {
+	if m.Off() || len(env) == 0 {
+		return env
+	}
+	masked := make(map[string]string, len(env))
+	for name, value := range env {
+		name, _ = m.Text(name) // as in the request, where it is counted
+		masked[name] = value
+	}
+	return masked
 }
 
 func maskText(m *redact.Masker, s *string) (n int) {
@@ -52,7 +68,7 @@ func maskText(m *redact.Masker, s *string) (n int) {
 // was masked in all: before is what was already.
 func maskEnd(m *redact.Masker, end *history.End, before int) {
 	var n int
-	end.Result, n = m.JSON(end.Result)
+	end.Result, n = m.End(end.Result)
 	if end.File != nil {
 		path := end.File.Path
 		var inFile int

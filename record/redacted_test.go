@@ -3,6 +3,7 @@ package record_test
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -204,5 +205,63 @@ func TestHeldBackBehindTheWindow(t *testing.T) {
 	defer after.Close()
 	if n, err := drain(t.Context(), after); err != nil || n != 9_000_017 {
 		t.Errorf("after its end: got %d bytes, %v, want all", n, err)
+	}
+}
+
+// A pattern as wide as can be leaves a history that can be read: it hides what
+// was said, not how it went.
+func TestPatternsLeaveOurWords(t *testing.T) {
+	mask, err := redact.New(&redact.Rules{Patterns: []string{`.+`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, store := newSession(t, &record.Options{Mask: mask, Spool: t.TempDir()})
+	for _, tt := range []struct{ name, line, reason string }{
+		{"ends well", "echo out", ""},
+		{"killed", "kill -9 $$", `"reason":"ended by signal KILL"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := &sandbox.Command{ID: id.New(), Line: tt.line}
+			if _, err := s.Run(t.Context(), cmd); err != nil {
+				t.Fatal(err)
+			}
+			op := waitEnd(t, store, cmd.ID)
+			if want := strings.Repeat("*", len(tt.line)); op.Command.Line != want {
+				t.Errorf("the line is %q, want %q", op.Command.Line, want)
+			}
+			if got := string(op.Result); !strings.Contains(got, `"command_id":"`+cmd.ID+`"`) || !strings.Contains(got, tt.reason) || !strings.Contains(got, `"history_storage_state":"complete"`) {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+	read := id.New()
+	if _, err := s.Read(t.Context(), "not there", &sandbox.ReadOptions{ID: read}); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Fatal(err)
+	}
+	if op := waitEnd(t, store, read); !strings.Contains(string(op.Result), `"code":"file_not_found"`) || strings.Trim(op.File.Path, "*") != "" {
+		t.Errorf("got %q %s", op.File.Path, op.Result)
+	}
+}
+
+// Who acts, and the names of an environment, may be secrets by mistake.
+func TestSecretsInNames(t *testing.T) {
+	s, store := newSession(t, nil)
+	ctx := history.WithActor(t.Context(), history.Actor{ID: "me-" + secret, Thread: secret, Run: secret, Correlation: secret, Source: history.SourceMCP})
+	cmd := &sandbox.Command{ID: id.New(), Line: "true", Env: map[string]string{secret: "x", "PLAIN": "y"}}
+	if _, err := s.Run(ctx, cmd); err != nil {
+		t.Fatal(err)
+	}
+	op := waitEnd(t, store, cmd.ID)
+	mask := strings.Repeat("*", len(secret))
+	want := history.Actor{Type: history.Agent, ID: "me-" + mask, Thread: mask, Run: mask, Correlation: mask}
+	if op.Actor != want || op.Source != history.SourceMCP {
+		t.Errorf("got %+v by %s, want %+v", op.Actor, op.Source, want)
+	}
+	env := map[string]string{mask: "***", "PLAIN": "***"}
+	if !maps.Equal(op.Command.Env, env) || strings.Contains(string(op.Request), secret) {
+		t.Errorf("got %v, %s", op.Command.Env, op.Request)
+	}
+	if !strings.Contains(string(op.Result), `"redacted":5`) {
+		t.Errorf("got %s, want five counted", op.Result)
 	}
 }

@@ -210,8 +210,9 @@ func identityOf(file *sqlite.Store) func(context.Context) (*execd.Identity, erro
 
 func openHistory(boot *wire.Boot, mask *redact.Masker) (*sqlite.Store, error) {
 	name, _ := mask.Text(boot.Name)
-	metadata := maps.Clone(boot.Metadata)
-	for key, value := range metadata {
+	metadata := make(map[string]string, len(boot.Metadata))
+	for key, value := range boot.Metadata {
+		key, _ = mask.Text(key)
 		metadata[key], _ = mask.Text(value)
 	}
 	return sqlite.Open(filepath.Join(boot.HistoryDir, "history.sqlite3"), &sqlite.Options{

@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"slices"
+	"unicode"
 )
 
 // The detectors.
@@ -58,7 +59,10 @@ type rule struct {
 	min, max int  // max 0: none
 	apart    *set // the byte before must not be of it; nil: any may be
 	keep     bool // the literal is not masked
-	find     func(b []byte, last bool) finding
+	// random tells a secret from words that follow the literal, by the first of
+	// the run. What it finds it also finds in more of the run.
+	random func(run []byte) bool
+	find   func(b []byte, last bool) finding
 }
 
 // finding is what a rule says of the place where its literal begins.
@@ -81,6 +85,7 @@ const (
 const (
 	maxHeader   = 2048 // of a JSON web token's first part
 	maxUserinfo = 512
+	maxRandom   = 128 // of a run that may be words
 	maxDetected = maxHeader + 64
 	maxBody     = 16 << 10 // of a key
 )
@@ -95,9 +100,9 @@ var rules = slices.Concat(
 	like(rule{detector: GitToken, run: base64u, min: 20}, "glpat-"),
 	[]*rule{{detector: PEMKey, anchor: "-----BEGIN ", find: findKey}},
 	[]*rule{{detector: JWT, anchor: "eyJ", apart: alnum, find: findJWT}},
-	keeping(like(rule{detector: BearerHeader, run: bearer, min: 20, apart: alnum}, "Bearer ", "bearer ", "BEARER ")),
+	keeping(like(rule{detector: BearerHeader, run: bearer, min: 20, apart: alnum, random: likeToken}, "Bearer ", "bearer ", "BEARER ")),
 	[]*rule{{detector: URLPassword, anchor: "://", find: findPassword}},
-	like(rule{detector: ModelProviderKey, run: base64u, min: 32, apart: base64u}, "sk-"),
+	like(rule{detector: ModelProviderKey, run: base64u, min: 32, apart: base64u, random: likeKey}, "sk-"),
 	like(rule{detector: ModelProviderKey, run: alnum, min: 40, apart: alnum}, "gsk_", "pplx-"),
 	like(rule{detector: ModelProviderKey, run: alnum, min: 30, apart: word}, "hf_", "r8_"),
 	like(rule{detector: ModelProviderKey, run: alnum, min: 60, apart: base64u}, "xai-"),
@@ -156,6 +161,11 @@ func (r *rule) follow(b []byte, last bool) finding {
 		return finding{verdict: more}
 	case n < r.min:
 		return finding{}
+	case r.random != nil && !r.random(b[begin:min(end, begin+maxRandom)]):
+		if open && n < maxRandom {
+			return finding{verdict: more}
+		}
+		return finding{}
 	}
 	f := finding{verdict: hit, end: end}
 	if r.keep {
@@ -165,6 +175,41 @@ func (r *rule) follow(b []byte, last bool) finding {
 		f.run = r.run
 	}
 	return f
+}
+
+// likeKey reports whether a run is a key rather than a name with hyphens, as of
+// a class in CSS: a key has a long part of letters and digits.
+func likeKey(run []byte) bool {
+	return slices.ContainsFunc(parts(run), func(p []byte) bool { return len(p) >= 12 && mixed(p) })
+}
+
+// likeToken reports whether a run is a token rather than words or an address: a
+// token has a part with digits in it, or with letters that change their case
+// more often than words do.
+func likeToken(run []byte) bool {
+	if at := bytes.Index(run, []byte("://")); at >= 0 && at < 8 {
+		return false
+	}
+	return slices.ContainsFunc(parts(run), func(p []byte) bool { return len(p) >= 8 && (bytes.ContainsAny(p, "0123456789") || turns(p) >= 4) })
+}
+
+// parts are the letters and digits of a run, between its other signs.
+func parts(run []byte) [][]byte {
+	return bytes.FieldsFunc(run, func(c rune) bool { return c > 0x7f || !alnum.has(byte(c)) })
+}
+
+func mixed(part []byte) bool {
+	return bytes.ContainsAny(part, "0123456789") && bytes.ContainsFunc(part, unicode.IsLetter)
+}
+
+// turns counts the places where a small letter is followed by a capital.
+func turns(part []byte) (n int) {
+	for i := 1; i < len(part); i++ {
+		if unicode.IsLower(rune(part[i-1])) && unicode.IsUpper(rune(part[i])) {
+			n++
+		}
+	}
+	return n
 }
 
 // until returns where a run of a set ends, at most at limit.

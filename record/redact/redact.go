@@ -126,6 +126,18 @@ func (m *Masker) Text(s string) (string, int) {
 	return string(out), first + last
 }
 
+// Word masks a word that is one of ours or of a few: patterns, which are about
+// the texts of who acts, leave it alone.
+func (m *Masker) Word(s string) (string, int) { return m.own().Text(s) }
+
+// own masks what is ours.
+func (m *Masker) own() *Masker {
+	if m.Off() {
+		return m
+	}
+	return &Masker{table: m.table, known: m.known}
+}
+
 // suspects reports whether a text may hold something to mask.
 func (m *Masker) suspects(s string) bool {
 	return m.known != nil || len(m.patterns) > 0 || m.table.next([]byte(s), 0, true) < len(s)

@@ -45,12 +45,23 @@ var cases = []struct{ detector, text, want string }{
 	{redact.JWT, "eyJ.eyJ.x", ""},
 	{redact.BearerHeader, "Authorization: Bearer " + letters[:20] + "\r\n", "Authorization: Bearer " + stars(20) + "\r\n"},
 	{redact.BearerHeader, "authorization: bearer " + letters + "==", "authorization: bearer " + stars(38)},
+	{redact.BearerHeader, "Bearer " + "0198c3a5-0000-7000-8000-abcdef012345", "Bearer " + stars(36)},
+	{redact.BearerHeader, "Bearer " + "AbCdEfGhIjKlMnOpQrStUv", "Bearer " + stars(22)},
+	{redact.BearerHeader, "Authorization: Bearer authentication/authorization is required", ""},
+	{redact.BearerHeader, "Use bearer authentication-middleware-for-http2-clients here", ""},
+	{redact.BearerHeader, "WWW-Authenticate: Bearer https://auth.example.com/realms/v2/0123456789abcdef", ""},
+	{redact.BearerHeader, "func bearer tokenAuthenticationMiddleware(next http.Handler)", ""},
+	{redact.BearerHeader, "Bearer " + strings.Repeat("word-", 60), ""},
 	{redact.BearerHeader, "the bearer of this letter, and Bearer " + letters[:19], ""},
 	{redact.URLPassword, "postgres://me:s3cr3t@db:5432/x", "postgres://me:******@db:5432/x"},
 	{redact.URLPassword, "redis://:p@ss!w0rd@host", "redis://:*********@host"},
 	{redact.URLPassword, "http://host:8080/a@b http://user@host http://[::1]:80/", ""},
 	{redact.ModelProviderKey, "OPENAI_API_KEY=" + "sk-" + "proj-" + letters, "OPENAI_API_KEY=" + stars(44)},
 	{redact.ModelProviderKey, "x " + "sk-" + "ant-api03-" + letters + "-AA", "x " + stars(52)},
+	{redact.ModelProviderKey, "sk-" + "or-v1-" + digits + digits, stars(73)},
+	{redact.ModelProviderKey, "class=\"sk-circle-fade-dot animated\" class=\"sk-cube-grid-item-with-long-delay-2-of-9\"", ""},
+	{redact.ModelProviderKey, "locale sk-SK-bratislava-region-translations-2024", ""},
+	{redact.ModelProviderKey, "pip install sk-learn-contrib-extensions-for-python3-users", ""},
 	{redact.ModelProviderKey, "hf_" + letters[:34], stars(37)},
 	{redact.ModelProviderKey, "task-" + letters + letters, ""},
 	{redact.ModelProviderKey, "sk-" + letters[:31], ""},
@@ -278,5 +289,41 @@ func TestBehindEscapes(t *testing.T) {
 	}
 	if out, n := m.Text("task-" + strings.Repeat("a1B2", 10)); n != 0 {
 		t.Errorf("in a word: got %q", out)
+	}
+}
+
+// A pattern hides the texts of who acts, never a word of ours. Secrets that are
+// found by what they are hide in no place.
+func TestDocument(t *testing.T) {
+	all := newMasker(t, &redact.Rules{Patterns: []string{`.+`}})
+	token := "ghp_" + letters
+	for _, tt := range []struct{ name, doc, want, end string }{
+		{
+			"a command's end", `{"command_id":"0198","state":"succeeded","history_storage_state":"complete","signal":"KILL","reason":"stopped","exit_code":1}`,
+			`{"command_id":"0198","exit_code":1,"history_storage_state":"complete","reason":"*******","signal":"KILL","state":"succeeded"}`,
+			`{"command_id":"0198","state":"succeeded","history_storage_state":"complete","signal":"KILL","reason":"stopped","exit_code":1}`,
+		},
+		{"an error", `{"error":{"code":"file_not_found","message":"no x"}}`, `{"error":{"code":"file_not_found","message":"****"}}`, ""},
+		{"names of an environment", `{"command":"id","env":{"NAME":"***"}}`, `{"command":"**","env":{"****":"***"}}`, ""},
+		{"metadata", `{"metadata":{"state":"ours?"}}`, `{"metadata":{"*****":"*****"}}`, ""},
+		{"a secret as a name", `{"env":{"` + token + `":"***"}}`, `{"env":{"` + stars(40) + `":"***"}}`, ""},
+		{"a secret as a field", `{"` + token + `":1}`, `{"` + stars(40) + `":1}`, ""},
+		{"a secret as a word", `{"state":"` + token + `"}`, `{"state":"` + stars(40) + `"}`, ""},
+	} {
+		if tt.end == "" {
+			tt.end = tt.want
+		}
+		if got, _ := all.JSON([]byte(tt.doc)); string(got) != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+		if got, _ := all.End([]byte(tt.doc)); string(got) != tt.end {
+			t.Errorf("%s, as an end: got %s, want %s", tt.name, got, tt.end)
+		}
+	}
+	if got, n := all.Word("agent"); got != "agent" || n != 0 {
+		t.Errorf("a word became %q", got)
+	}
+	if got, n := all.Word(token); got != stars(40) || n != 1 {
+		t.Errorf("a secret in the place of a word became %q (%d)", got, n)
 	}
 }
