@@ -5,6 +5,7 @@
 : "${cache:?source lib.sh first}"
 
 seed_package=agent-sandbox-backends==0.1.0
+yaml_package=pyyaml==6.0.4 # a second reader of our YAML
 
 # export_seed_python exports GLASSBOX_SEED_PYTHON, a Python that has the
 # package. Without one the tests that need it cannot run, which CI refuses.
@@ -29,7 +30,7 @@ export_seed_python() {
 }
 
 has_seed() {
-  "$1/bin/python" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("agent_sandbox_backends"))' 2>/dev/null
+  "$1/bin/python" -c 'import importlib.util as u, sys; sys.exit(not (u.find_spec("agent_sandbox_backends") and u.find_spec("yaml")))' 2>/dev/null
 }
 
 # find_python prints a Python that the package runs with and that can make
@@ -74,7 +75,7 @@ make_seed() {
   mkdir -p "${1%/*}"
   tmp=$(mktemp -d "$1.XXXXXX")
   if "$2" -m venv "$tmp" >&2 &&
-    "$tmp/bin/python" -m pip install --quiet --disable-pip-version-check "$seed_package" >&2; then
+    "$tmp/bin/python" -m pip install --quiet --disable-pip-version-check "$seed_package" "$yaml_package" >&2; then
     rm -rf "$1"
     mv -T "$tmp" "$1" 2>/dev/null || true # another run may have been first
   else
