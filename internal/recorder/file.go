@@ -1,6 +1,8 @@
 package recorder
 
 import (
+	"bufio"
+	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -26,6 +28,10 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer f.Close()
+	content := bufio.NewReaderSize(f, 64<<10)
+	if _, err := content.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+		return err // it can be told as long as nothing was sent
+	}
 	if d, ok := f.(sandbox.Described); ok && d.Info() != nil {
 		wire.SetFile(w.Header(), d.Info())
 	}
@@ -35,7 +41,7 @@ func (s *Server) readFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.WriteHeader(http.StatusOK)
-	if _, err := io.Copy(idle.Answer(w, s.opts.Idle), f); err != nil {
+	if _, err := io.Copy(idle.Answer(w, s.opts.Idle), content); err != nil {
 		panic(http.ErrAbortHandler) // a clean end would look like the whole file
 	}
 	return nil

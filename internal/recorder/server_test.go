@@ -410,3 +410,69 @@ func TestIdleClient(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 }
+
+// request makes a plain request with the token, and returns the answer whole.
+func (s *setup) request(t *testing.T, route string, body io.Reader) (status int, text string, err error) {
+	t.Helper()
+	method, path, _ := strings.Cut(route, " ")
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(wire.HeaderToken, token)
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(all), err
+}
+
+// Numbers as large as can be are answered: with nothing, or with what is wrong.
+func TestHugeNumbers(t *testing.T) {
+	s := newServer(t, recorder.Options{})
+	session := s.session(t)
+	if _, err := session.Write(t.Context(), "f", strings.NewReader("a\nb\n"), nil); err != nil {
+		t.Fatal(err)
+	}
+	res, err := session.Run(t.Context(), &sandbox.Command{Line: "echo out"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := session.Start(t.Context(), &sandbox.Command{Line: "cat", StdinPipe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	const api = "/glassbox/v1"
+	for _, n := range []string{"9223372036854775807", "9223372036854775806", "9007199254740993", "9223372036854775808", "-1", "-9223372036854775808", "1e3", "0x7f"} {
+		for _, route := range []string{
+			"GET /file?path=f&offset=", "GET /file?path=f&length=", "GET /file?path=f&offset=1&length=", "GET /file?path=f&line=", "GET /file?path=f&line=2&lines=",
+			"GET /operations/" + res.OperationID + "/output?stream=stdout&offset=", "GET /operations/" + res.OperationID + "/output?stream=stdout&offset=1&length=",
+			"GET /operations?limit=", "GET /operations?after=", "GET /operations?before=", "GET /operations?exit_code=", "GET /changes?after=", "GET /changes?limit=",
+			"GET /commands/" + res.OperationID + "?stdout=", "GET /commands/" + res.OperationID + "?stderr=",
+			"POST /commands/" + running.ID() + "/stdin?offset=", "POST /commands/" + running.ID() + "/terminal?columns=",
+			"PUT /consumers/x?seq=", "PUT /tree?path=d&max_files=", "PUT /tree?path=d&max_bytes=", "POST /file/edit?path=f&max_bytes=", "POST /ports/", "PUT /mode?path=f&mode=",
+		} {
+			method, path, _ := strings.Cut(route, " ")
+			status, text, err := s.request(t, method+" "+api+path+n, strings.NewReader("{}"))
+			if err != nil || status >= http.StatusInternalServerError || status >= 400 && !strings.Contains(text, `"message":"`) {
+				t.Errorf("%s%s: got %d %.200s, %v", route, n, status, text, err)
+			}
+		}
+	}
+	status, text, err := s.request(t, "GET "+api+"/file?path=f&offset=9223372036854775807", nil)
+	if err != nil || status != http.StatusBadRequest || !strings.Contains(text, "offset") {
+		t.Errorf("got %d %s, %v, want the offset refused", status, text, err)
+	}
+}
+
+// What cannot be read is told: it does not look like a connection that was cut.
+func TestUnreadable(t *testing.T) {
+	s := newServer(t, recorder.Options{})
+	status, text, err := s.request(t, "GET /glassbox/v1/file?path=/proc/self/mem", nil)
+	if err != nil || status/100 == 2 || !strings.Contains(text, "/proc/self/mem: input/output error") {
+		t.Errorf("got %d %q, %v, want it told", status, text, err)
+	}
+}

@@ -39,6 +39,9 @@ func (s *Session) Read(ctx context.Context, name string, opts *sandbox.ReadOptio
 	}
 	if err != nil {
 		f.Close()
+		if errors.Is(err, unix.EINVAL) {
+			return nil, sandbox.Invalid("offset", "is more than a file has")
+		}
 		return nil, fault(op, err)
 	}
 	r := &file{Reader: f, f: f, info: s.describe(full, info), part: part}
@@ -57,6 +60,15 @@ type file struct {
 	f    *os.File
 	info *sandbox.FileInfo
 	part extent
+}
+
+// Read implements io.Reader.
+func (f *file) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fault("read file", renamed(err, f.info.Path))
+	}
+	return n, err
 }
 
 // Info implements sandbox.Described.
