@@ -233,6 +233,9 @@ func (rt *Runtime) Renew(ctx context.Context, id string, at time.Time) (*sandbox
 	if !at.IsZero() && !at.After(rt.opts.Now()) {
 		return nil, sandbox.Invalid("expires_at", "must be in the future")
 	}
+	if at.UTC().Year() > 9999 { // its record could not be written
+		return nil, sandbox.Invalid("expires_at", "must be before the year 10000")
+	}
 	if most := rt.opts.DefaultTimeout; most > 0 {
 		if last := rt.now().Add(most); at.IsZero() || at.After(last) {
 			at = last

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -158,8 +159,10 @@ func (a *api) renew(w http.ResponseWriter, r *http.Request, at *route) {
 // UTC, or seconds since 1970.
 func readTime(raw json.RawMessage) (time.Time, bool) {
 	var seconds float64
-	if json.Unmarshal(raw, &seconds) == nil && seconds > 0 && seconds < 1<<40 {
-		return time.Unix(0, int64(seconds*1e9)).UTC(), true
+	if json.Unmarshal(raw, &seconds) == nil && seconds > 0 {
+		whole, part := math.Modf(min(seconds, 1<<40))
+		t := time.Unix(int64(whole), int64(part*1e9)).UTC()
+		return t, t.Year() <= maxYear
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -167,11 +170,14 @@ func readTime(raw json.RawMessage) (time.Time, bool) {
 	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00"} {
 		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() {
-			return t.UTC(), true
+			return t.UTC(), t.UTC().Year() <= maxYear
 		}
 	}
 	return time.Time{}, false
 }
+
+// maxYear is the last one that RFC 3339, and so our records, can tell.
+const maxYear = 9999
 
 // endpoint tells where a port is reached. Both kinds of endpoint lead through
 // the server here: a sandbox has no address of its own.
