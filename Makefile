@@ -8,7 +8,7 @@
 export HERE PKG TESTFLAGS
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check fuzz ci bench vuln clean
+.PHONY: help build run test check fuzz soak ci bench vuln clean
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ ci: ## what CI runs: test, then check, then fuzz
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory fuzz
+
+soak: ## many sandboxes, and many kills: what the tests do a few times only
+	@scripts/soak.sh
 
 bench: ## measure, write docs/bench.json, fail when a ratio is over its budget
 	@scripts/bench.sh

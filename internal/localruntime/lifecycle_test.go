@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -57,29 +56,6 @@ func TestLife(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(state, "sandboxes", info.ID, "sandbox.json"))
 	if err != nil || strings.Contains(string(text), "hello there") || strings.Contains(string(text), `"token"`) {
 		t.Errorf("the record holds secrets: %v\n%s", err, text)
-	}
-}
-
-func TestFiveAtOnce(t *testing.T) {
-	rt := startRuntime(t, options(t, t.TempDir()))
-	var all sync.WaitGroup
-	for range 5 {
-		all.Go(func() {
-			info, err := rt.Create(t.Context(), &sandbox.Spec{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			out, err := try(t.Context(), rt, info.ID, "echo "+info.ID+" > mine; cat *")
-			if err != nil || out.stdout != info.ID+"\n" {
-				t.Errorf("%v: %+v", err, out)
-			}
-		})
-	}
-	all.Wait()
-	list, err := rt.List(t.Context())
-	if err != nil || len(list) != 5 {
-		t.Errorf("%d sandboxes, %v", len(list), err)
 	}
 }
 

@@ -17,15 +17,15 @@ import (
 func TestOrdinaryUser(t *testing.T) {
 	usertest.Run(t, &usertest.Options{
 		Tests: []string{
-			"TestLife", "TestFiveAtOnce", "TestCreateCancelled", "TestPauseAndResume", "TestRecorderKilledInside",
+			"TestLife", "TestManyAtOnce", "TestCreateCancelled", "TestPauseAndResume", "TestRecorderKilledInside",
 			"TestInitKilledInside", "TestExpiry", "TestExpiryWithoutServer", "TestServerKilled", "TestServerKilledDuringCreate",
-			"TestNoLeaks", "TestRetention", "TestEndIsRecorded", "TestOnlyTheHistoryIsKept", "TestRightsTakenAway",
+			"TestManyInALoop", "TestServerKilledAtRandom", "TestRetention", "TestEndIsRecorded", "TestOnlyTheHistoryIsKept", "TestRightsTakenAway",
 			"TestRemoveTree", "TestTreeSize", "TestHistoryCap", "TestDiskLimit", "TestLimitsWithoutRoot", "TestIDsInside",
 			"TestStateSocket", "TestStateDirByLinks", "TestDoctor", "TestDoctorTriesTheStateDir", "TestPublicNetwork",
 			"TestSnapshot", "TestSnapshotOfPaused", "TestSnapshotRefused", "TestSnapshotAndDelete", "TestSnapshotsStay", "TestSetMetadata", "TestDiagnose", "TestLifecycleSuite", "TestActsInHistory",
 			"TestHostFilesAreNotSeen", "TestHostProcessesAreNotSeen", "TestHostSocketsAreNotReached",
 			"TestHostLoopbackIsNotReached", "TestMetadataIsNotReached", "TestRunFolderCannotBeChanged",
-			"TestHostProgramsCannotBeChanged", "TestPlantedLinks", "TestNetworkNone",
+			"TestHostProgramsCannotBeChanged", "TestOtherSandboxesAreNotReached", "TestPlantedLinks", "TestNetworkNone",
 			"TestImage", "TestImageWithoutShell", "TestImageComesLater", "TestImageSnapshot",
 		},
 		Programs: map[string]string{"GLASSBOX_RUNSC": runsc(t), "GLASSBOX_RECORDER": recorderBinary(t)},

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -347,64 +346,4 @@ func processes(t testing.TB, mark string) []string {
 	}
 	slices.Sort(found)
 	return found
-}
-
-// TestNoLeaks counts what ten sandboxes leave behind.
-func TestNoLeaks(t *testing.T) {
-	state := t.TempDir()
-	rt := startRuntime(t, options(t, state))
-	cycle := func() {
-		info := create(t, rt, &sandbox.Spec{Limits: map[string]string{"memory": "512Mi"}})
-		if out := run(t, rt, info.ID, "echo x > /usr/x; touch /tmp/y"); out.code != 0 {
-			t.Errorf("%+v", out)
-		}
-		if err := rt.Delete(t.Context(), info.ID); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"run", "bundle", "overlay", "runsc", "console.log", "launch.json", "pid"} {
-			if _, err := os.Lstat(filepath.Join(state, "sandboxes", info.ID, name)); err == nil {
-				t.Errorf("left behind: %s", name)
-			}
-		}
-	}
-	cycle() // what is made once, such as the copy of the recorder
-	before := census(t)
-	for range 10 {
-		cycle()
-	}
-	eventually(t, "processes of the sandboxes are gone", func() bool { return len(processes(t, state)) == 0 })
-	var after map[string]int
-	eventually(t, "nothing is left behind", func() bool {
-		after = census(t)
-		for what, n := range after {
-			if n > before[what] {
-				return false
-			}
-		}
-		return true
-	})
-	t.Logf("before %v, after %v", before, after)
-}
-
-// census counts what belongs to this process and to all sandboxes.
-func census(t *testing.T) map[string]int {
-	t.Helper()
-	count := map[string]int{}
-	for what, pattern := range map[string]string{
-		"fds": "/proc/self/fd/*", "cgroups": "/sys/fs/cgroup/*/glassbox/*-*-*-*", "sockets in /run": "/run/runsc-*",
-		"network namespaces": "/run/netns/*",
-	} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		count[what] = len(found)
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	count["goroutines"] = runtime.NumGoroutine()
-	count["mounts"] = strings.Count(string(mounts), "\n")
-	return count
 }
