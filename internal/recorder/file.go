@@ -62,14 +62,22 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request) error {
 func writeOptions(r *http.Request) (*sandbox.WriteOptions, error) {
 	query := r.URL.Query()
 	opts := &sandbox.WriteOptions{ID: r.Header.Get(wire.HeaderID), IfHash: query.Get("if_hash")}
-	if mode := query.Get("mode"); mode != "" {
-		bits, err := strconv.ParseUint(mode, 8, 32)
-		if err != nil || bits > 0o777 {
-			return nil, sandbox.Invalid("mode", "must be permission bits in octal, as in 644")
-		}
-		opts.Mode = fs.FileMode(bits)
+	var err error
+	opts.Mode, err = newMode(query.Get("mode"))
+	return opts, err
+}
+
+// newMode reads the mode of what is made; empty is for the usual one, which
+// no rights at all would be taken for.
+func newMode(text string) (fs.FileMode, error) {
+	if text == "" {
+		return 0, nil
 	}
-	return opts, nil
+	bits, err := strconv.ParseUint(text, 8, 32)
+	if err != nil || bits == 0 || bits > 0o777 {
+		return 0, sandbox.Invalid("mode", "must be permission bits in octal, as in 644, and not 0")
+	}
+	return fs.FileMode(bits), nil
 }
 
 func (s *Server) removeFile(w http.ResponseWriter, r *http.Request) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -476,3 +477,29 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("got %d %q, %v, want it told", status, text, err)
 	}
 }
+
+// FB-127: a mode is octal, however many digits it has, and what is none is
+// refused.
+func TestFB127Modes(t *testing.T) {
+	s := newServer(t, recorder.Options{})
+	session := s.session(t)
+	for mode, want := range map[string]fs.FileMode{
+		"755": 0o755, "0755": 0o755, "0": bad, "644": 0o644, "": 0o644, "999": bad, "-1": bad, "4755": bad, "rwx": bad, "493": bad, "0o755": bad, "1e3": bad, "77777777777": bad,
+	} {
+		_ = session.Remove(t.Context(), "f", nil) // of the one before
+		status, text, err := s.request(t, "PUT /glassbox/v1/file?path=f&mode="+mode, strings.NewReader("x"))
+		if want == bad {
+			if err != nil || status != http.StatusBadRequest || !strings.Contains(text, "octal") {
+				t.Errorf("%q: got %d %s, %v, want it refused", mode, status, text, err)
+			}
+			continue
+		}
+		info, statErr := session.Stat(t.Context(), "f")
+		if err != nil || status != http.StatusOK || statErr != nil || info.Mode.Perm() != want {
+			t.Errorf("%q: got %d, %+v, %v %v, want %v", mode, status, info, err, statErr, want)
+		}
+	}
+}
+
+// bad is no mode.
+const bad = fs.FileMode(1) << 31

@@ -31,10 +31,8 @@ func (s *Server) makeDir(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	opts := &sandbox.MakeDirOptions{ID: r.Header.Get(wire.HeaderID)}
-	if mode := r.URL.Query().Get("mode"); mode != "" {
-		if opts.Mode, err = wire.ParseMode(mode); err != nil {
-			return err
-		}
+	if opts.Mode, err = newMode(r.URL.Query().Get("mode")); err != nil {
+		return err
 	}
 	info, err := f.MakeDir(r.Context(), r.URL.Query().Get("path"), opts)
 	if err != nil {
