@@ -238,11 +238,20 @@ func (s *Session) begin(ctx context.Context, op *history.Operation) (*act, *hist
 		return a, nil, nil
 	}
 	a.masked = maskOperation(s.opts.Mask, op)
-	err := s.store.Begin(ctx, op)
+	if ctx.Err() != nil {
+		return nil, nil, sandbox.FromContext(ctx, "begin "+op.Type)
+	}
+	// Who leaves now must not leave behind a record that nobody ends.
+	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	err := s.store.Begin(recording, op)
 	switch {
 	case err == nil:
 		a.recorded = true
 		s.debts.resume()
+		if ctx.Err() != nil {
+			return nil, nil, a.fail(ctx, sandbox.FromContext(ctx, "begin "+op.Type))
+		}
 		return a, nil, nil
 	case errors.Is(err, sandbox.ErrExists):
 		earlier, err := s.store.Get(ctx, op.ID)
