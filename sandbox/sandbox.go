@@ -43,6 +43,7 @@ type Info struct {
 	Snapshot   string            `json:"snapshot,omitempty"` // id of that from which it was made
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	CreatedAt  time.Time         `json:"created_at"`
+	ChangedAt  time.Time         `json:"changed_at,omitzero"` // when the state changed last, where that is known
 	ExpiresAt  time.Time         `json:"expires_at,omitzero"` // zero: it does not expire
 	Warnings   []string          `json:"warnings,omitempty"`  // what was asked and cannot be held
 }

@@ -108,6 +108,7 @@ func (a *app) sandboxGet() *cobra.Command {
 					{"image", info.Image},
 					{"snapshot", info.Snapshot},
 					{"created", moment(info.CreatedAt)},
+					{"changed", moment(info.ChangedAt)},
 					{"expires", moment(info.ExpiresAt)},
 				} {
 					t.row(fact[0], fact[1])

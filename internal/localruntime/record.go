@@ -45,6 +45,7 @@ const recordVersion = 1
 // copyInfo returns an Info that the caller may change.
 func (r *record) copyInfo() *sandbox.Info {
 	info := r.Info
+	info.ChangedAt = r.ChangedAt
 	info.Metadata = maps.Clone(info.Metadata)
 	info.Warnings = slices.Clone(info.Warnings)
 	return &info

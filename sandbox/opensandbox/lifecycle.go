@@ -32,6 +32,7 @@ type answer struct {
 		State   sandbox.State `json:"state"`
 		Reason  string        `json:"reason"`
 		Message string        `json:"message"`
+		Changed time.Time     `json:"lastTransitionAt"`
 	} `json:"status"`
 	Metadata   map[string]string `json:"metadata"`
 	Extensions map[string]string `json:"extensions"`
@@ -43,7 +44,7 @@ func (a *answer) info() *sandbox.Info {
 	info := &sandbox.Info{
 		ID: a.ID, InstanceID: a.Metadata[wire.MetaInstance], Name: a.Extensions[wire.ExtName],
 		State: a.Status.State, Reason: a.Status.Reason, Message: a.Status.Message,
-		Image: a.Image.URI, Snapshot: a.Snapshot, Metadata: a.Metadata, CreatedAt: a.CreatedAt,
+		Image: a.Image.URI, Snapshot: a.Snapshot, Metadata: a.Metadata, CreatedAt: a.CreatedAt, ChangedAt: a.Status.Changed,
 	}
 	if info.Name == "" {
 		info.Name = a.Metadata[wire.MetaName]

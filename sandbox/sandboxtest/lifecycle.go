@@ -75,7 +75,13 @@ func testPause(t *testing.T, k Keeper, id string) {
 	if _, err := k.Pause(t.Context(), id); err == nil { // an error of the service, on some
 		t.Error("paused twice")
 	}
-	if info, err := k.Resume(t.Context(), id); err != nil || info.ID != id || info.State != sandbox.Running {
+	paused, err := k.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := k.Resume(t.Context(), id); err == nil && !info.ChangedAt.IsZero() && !info.ChangedAt.After(paused.ChangedAt) {
+		t.Errorf("it changed at %v, and was paused at %v", info.ChangedAt, paused.ChangedAt)
+	} else if err != nil || info.ID != id || info.State != sandbox.Running {
 		t.Errorf("resume: %+v, %v", info, err)
 	}
 	wantState(t, k, id, sandbox.Running)

@@ -33,6 +33,7 @@ type status struct {
 	State   sandbox.State `json:"state"`
 	Reason  string        `json:"reason,omitempty"`
 	Message string        `json:"message,omitempty"`
+	Changed string        `json:"lastTransitionAt,omitempty"`
 }
 
 func (a *api) describe(r *http.Request, info *sandbox.Info) *description {
@@ -40,6 +41,9 @@ func (a *api) describe(r *http.Request, info *sandbox.Info) *description {
 		ID: info.ID, Image: &imageRef{info.Image}, SnapshotID: info.Snapshot, Metadata: info.Metadata,
 		Status:    status{State: info.State, Reason: info.Reason, Message: info.Message},
 		CreatedAt: timestamp(info.CreatedAt), Extensions: map[string]string{},
+	}
+	if !info.ChangedAt.IsZero() {
+		d.Status.Changed = timestamp(info.ChangedAt)
 	}
 	if !info.ExpiresAt.IsZero() {
 		d.ExpiresAt = timestamp(info.ExpiresAt)
