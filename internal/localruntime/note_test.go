@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,7 +31,7 @@ func TestActsInHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("X-Agent-Id", "agent-1")
-		res, err := http.DefaultClient.Do(req)
+		res, err := (&http.Client{Timeout: time.Minute}).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
