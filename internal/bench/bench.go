@@ -32,7 +32,7 @@ func (b *bench) rounds(full, short int) int {
 
 // options let more commands run at once than a row starts.
 func (b *bench) options() *glassbox.Options {
-	return &glassbox.Options{StateDir: b.server.state(), Concurrency: &glassbox.Concurrency{Commands: 32}}
+	return &glassbox.Options{StateDir: b.server.State(), Concurrency: &glassbox.Concurrency{Commands: 32}}
 }
 
 // with makes new sandboxes for a row, which nothing before has worn, and

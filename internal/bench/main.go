@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if b.server, err = startServer(ctx, progress); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.server.stop()) }()
+	defer func() { err = errors.Join(err, b.server.Stop()) }()
 	for _, m := range list {
 		began := time.Now()
 		row, err := m.run(b, ctx)
