@@ -5,13 +5,13 @@
 # HERE=1        no isolation: sandboxes are this very machine
 # PKG, TESTFLAGS  narrow make test: make test PKG=./record/... TESTFLAGS='-run TestRun'
 
-export HERE PKG TESTFLAGS
+export HERE PKG TESTFLAGS CLIENTS
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check fuzz soak ci bench vuln clean
+.PHONY: help build run test check test-clients fuzz soak ci bench vuln clean
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nHERE=1 works without gVisor, and without isolation: make run HERE=1, make test HERE=1\n'
 
 build: ## build bin/glassbox, the recorder and, once per version, gVisor's runsc
@@ -26,12 +26,16 @@ test: ## run the tests (PKG=./history/... narrows them)
 check: ## format, lint, go.mod, vet, cross builds, a bare clone, generated files
 	@scripts/check.sh
 
+test-clients: ## run the public OpenSandbox clients against glassbox serve (CLIENTS='sdk node' narrows them)
+	@scripts/test-clients.sh
+
 fuzz: ## run each fuzz target for FUZZTIME (30s)
 	@scripts/fuzz.sh
 
-ci: ## what CI runs: test, then check, then fuzz
+ci: ## what CI runs: test, check, test-clients, fuzz
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory test-clients
 	@$(MAKE) --no-print-directory fuzz
 
 soak: ## many sandboxes, and many kills: what the tests do a few times only

@@ -98,6 +98,7 @@ generated() {
   if [[ -d internal/bench/readme ]]; then
     go run ./internal/bench/readme -check
   fi
+  go run ./internal/compat/page -check
 }
 
 linter=$(golangci_lint)
