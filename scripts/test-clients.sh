@@ -31,6 +31,22 @@ node_environment() {
   printf '%s\n' "$folder"
 }
 
+# make_environments makes those that are not there, two at a time: pip uses one
+# core.
+make_environments() {
+  local oldest packages running=0
+  while IFS='|' read -r oldest packages; do
+    if ((running == 2)); then
+      wait -n || true # it has told why, and is left out
+      running=1
+    fi
+    # shellcheck disable=SC2086 # packages are words
+    make_environment "$oldest" $packages &
+    running=$((running + 1))
+  done
+  wait || true
+}
+
 # trial NAME OLDEST PACKAGES prints how the client is run, or !why it is not.
 trial() {
   local folder packages
@@ -57,11 +73,13 @@ need_isolation test-clients
 export_environment
 need_python
 
+needs=$(go run ./internal/compat -list)
+awk -F '|' '$2 != "" { print $2 "|" $3 }' <<<"$needs" | sort -u | make_environments
 trials=()
 while IFS='|' read -r name oldest packages; do
   if [[ -z ${CLIENTS:-} || " $CLIENTS " == *" $name "* ]]; then
     trials+=("$(trial "$name" "$oldest" "$packages")")
   fi
-done < <(go run ./internal/compat -list)
+done <<<"$needs"
 go run ./internal/compat "${trials[@]}"
 go run ./internal/compat/page

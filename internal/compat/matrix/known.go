@@ -9,23 +9,10 @@ type Failure struct {
 	Reason  string
 }
 
-const (
-	noDiagnostics = "sandboxes have no diagnostics yet"
-	noSnapshots   = "sandboxes have no snapshots yet"
-	noMetadata    = "the metadata of a sandbox cannot be changed yet"
-)
-
 // Known lists what fails, directly as by proxy.
 var Known = []Failure{
 	{"isolation-caps", []string{"sdk", "sdk-0.1.16"}, "sandboxes have no isolated sessions inside"},
 	{"run-argv", []string{"sdk-0.1.16"}, "this version of the client has no `argv`"},
-	{"diag-logs", []string{"sdk", "sdk-0.1.16"}, noDiagnostics},
-	{"diagnostics-logs", []string{"cli"}, noDiagnostics},
-	{"diagnostics-events", []string{"cli"}, noDiagnostics},
-	{"devops-summary", []string{"cli"}, noDiagnostics},
-	{"metadata-patch", []string{"sdk", "sdk-0.1.16", "node"}, noMetadata},
-	{"snapshot-restore", []string{"sdk", "sdk-0.1.16"}, noSnapshots},
-	{"snapshot", []string{"cli", "node"}, noSnapshots},
 	{"create", []string{"seed"}, "it keeps its own history where the recorder's is, and is refused there"},
 }
 
