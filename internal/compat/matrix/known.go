@@ -11,9 +11,9 @@ type Failure struct {
 
 // Known lists what fails, directly as by proxy.
 var Known = []Failure{
-	{"isolation-caps", []string{"sdk", "sdk-0.1.16"}, "sandboxes have no isolated sessions inside"},
+	{"isolation-caps", []string{"sdk", "sdk-0.1.16"}, "a sandbox has no isolated sessions inside, and says so: it is the isolation itself"},
 	{"run-argv", []string{"sdk-0.1.16"}, "this version of the client has no `argv`"},
-	{"create", []string{"seed"}, "it keeps its own history where the recorder's is, and is refused there"},
+	{"history", []string{"seed"}, "creation, pause and resume stand there twice: as the package records them, and as they were asked of the lifecycle API"},
 }
 
 // Why says why a step of a client fails; "" is for one that should not.

@@ -59,20 +59,20 @@ async def work(b):
 
 
 def recorded(sandbox_id):
-    """Each operation is one row: that of the package, which we see and do not record again, or ours."""
+    """Each operation is one row, and there is no row of what it did for its own record."""
+    want = {"sandbox.create": 1} | DONE
     found = Counter(o["type"] for o in history(sandbox_id))
-    wrong = {kind: f"{found[kind]}, want {n}" for kind, n in DONE.items() if found[kind] != n}
-    wrong |= {
-        kind: f"{n}, want none" for kind, n in found.items() if kind not in DONE and not kind.startswith("sandbox.")
-    }
+    wrong = {kind: f"{found[kind]}, want {n}" for kind, n in want.items() if found[kind] != n}
+    wrong |= {kind: f"{n}, want none" for kind, n in found.items() if kind not in want and kind != "sandbox.renew"}
     return need(not wrong, json.dumps(wrong))
 
 
 def acted(sandbox_id):
     """All that was done in the context has its actor."""
-    rows = [o for o in history(sandbox_id) if o["type"] in DONE]
-    strangers = Counter((o["type"], o["actor"].get("id")) for o in rows if o["actor"].get("run_id") != "run-1")
-    return need(rows and not strangers, strangers)
+    rows = [o for o in history(sandbox_id) if o["actor"].get("run_id") == "run-1"]
+    need(all(o["actor"]["id"] == "research-agent" and o["actor"]["thread_id"] == "thread-1" for o in rows), rows)
+    found = Counter(o["type"] for o in rows)
+    return need(found == DONE, found)
 
 
 asyncio.run(main())
