@@ -159,7 +159,9 @@ async def main():
     for name, tool, arguments, _ in CALLS:
         await step(f"history-{name}", lambda: shown(rest, expected(tool, arguments, name == "test-fails")))
     await step("history-no-more", lambda: need(not rest, rest))
-    await step("history-actor", lambda: need(all(ACTOR.items() <= o["actor"].items() for o in operations)))
+    await step(
+        "history-actor", lambda: need(operations and all(ACTOR.items() <= o["actor"].items() for o in operations))
+    )
     await step("history-output", lambda: output(operations))
     await step("kill", lambda: sandbox.kill() is None)
     await step("history-after-kill", lambda: kept(sandbox.id, operations))
