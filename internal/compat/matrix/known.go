@@ -13,7 +13,6 @@ type Failure struct {
 var Known = []Failure{
 	{"isolation-caps", []string{"sdk", "sdk-0.1.16"}, "a sandbox has no isolated sessions inside, and says so: it is the isolation itself"},
 	{"run-argv", []string{"sdk-0.1.16"}, "this version of the client has no `argv`"},
-	{"history", []string{"seed"}, "creation, pause and resume stand there twice: as the package records them, and as they were asked of the lifecycle API"},
 }
 
 // Why says why a step of a client fails; "" is for one that should not.
