@@ -38,7 +38,7 @@ type bench struct {
 
 const (
 	atOnce  = 2
-	timeout = 4 * time.Minute // of a trial; the longest takes a minute on two idle cores
+	timeout = 8 * time.Minute // of a trial; the longest takes a minute on two idle cores
 )
 
 // runAll runs the trials, some at once. One that cannot be run ends all.
