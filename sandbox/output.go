@@ -87,7 +87,7 @@ func (c *collector) fill(res *Result) *Result {
 	res.Stdout, res.Stderr = c.stdout.bytes(), c.stderr.bytes()
 	// What the session no longer has is missing at the end.
 	missing := c.stdout.total < res.StdoutBytes || c.stderr.total < res.StderrBytes
-	res.Truncated = missing || c.stdout.cut() || c.stderr.cut()
+	res.Truncated = res.Truncated || missing || c.stdout.cut() || c.stderr.cut()
 	return res
 }
 
