@@ -80,7 +80,7 @@ func ask(t *testing.T, url, route, token string) (status int, header http.Header
 		t.Fatal(err)
 	}
 	req.Header.Set(wire.HeaderExecdToken, token)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -249,6 +250,12 @@ func environment(boot *wire.Boot) map[string]string {
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb", "USER": "root",
 		execd.EnvVariable: execdEnvFile,
+	}
+	if boot.InheritEnv {
+		for _, entry := range ownEnvironment() {
+			name, value, _ := strings.Cut(entry, "=")
+			env[name] = value
+		}
 	}
 	maps.Copy(env, boot.Env)
 	return env

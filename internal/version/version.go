@@ -3,6 +3,8 @@ package version
 
 import (
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,4 +27,35 @@ func String() string {
 		}
 	}
 	return Number + "-dev"
+}
+
+// Less reports whether version a is older than b. Builds of a tree that was
+// not released are all the same age, before its release.
+func Less(a, b string) bool {
+	numbersA, preA := split(a)
+	numbersB, preB := split(b)
+	if c := slices.Compare(numbersA, numbersB); c != 0 {
+		return c < 0
+	}
+	if (preA == "") != (preB == "") {
+		return preA != ""
+	}
+	if strings.HasPrefix(preA, "dev") || strings.HasPrefix(preB, "dev") {
+		return false
+	}
+	return preA < preB // of the module proxy's versions, the time comes first
+}
+
+// split takes a version apart into its numbers and what is before a release.
+func split(v string) (numbers []int, pre string) {
+	v, _, _ = strings.Cut(strings.TrimPrefix(v, "v"), "+")
+	v, pre, _ = strings.Cut(v, "-")
+	for part := range strings.SplitSeq(v, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, pre // older than any
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, pre
 }

@@ -7,20 +7,27 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// Boot is the file from which a recorder of the local runtime learns who it
-// is: the host writes it, the sandbox sees it read-only.
+// Boot is the file from which a recorder learns who it is. In the local
+// runtime the host writes it, and the sandbox sees it read-only; elsewhere it
+// is brought along with the recorder.
 type Boot struct {
 	SandboxID  string            `json:"sandbox_id"`
 	InstanceID string            `json:"instance_id"`
 	Name       string            `json:"name,omitempty"`
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	// Token opens our wire, ExecdToken execd's.
-	Token      string            `json:"token"`
-	ExecdToken string            `json:"execd_token"`
-	Workdir    string            `json:"workdir"`
+	Token      string `json:"token"`
+	ExecdToken string `json:"execd_token"`
+	Workdir    string `json:"workdir"`
+	// AnyWorkdir says that nobody asked for this one: where it cannot be made,
+	// an installed recorder takes its user's home.
+	AnyWorkdir bool              `json:"any_workdir,omitempty"`
 	Env        map[string]string `json:"env,omitempty"` // of every command
 	// User is as whom commands run; nil: root.
 	User *BootUser `json:"user,omitempty"`
+	// InheritEnv passes the recorder's own environment on, beneath Env: it was
+	// started in the sandbox's.
+	InheritEnv bool `json:"inherit_env,omitempty"`
 	// HistoryDir holds the history; empty: /.agent-history.
 	HistoryDir string `json:"history_dir,omitempty"`
 	// HistoryOff runs everything and records nothing.
@@ -84,3 +91,10 @@ const (
 	DialBackoff    = 250 * time.Millisecond // the longest wait between two dials of a host that is away
 	DefaultWorkdir = "/workspace"
 )
+
+// InstalledRecorder is where a recorder lies that was put into a sandbox with
+// this folder, InstalledBoot its boot file.
+func InstalledRecorder(dir string) string { return dir + "/bin/glassbox-recorder" }
+
+// InstalledBoot is told at InstalledRecorder.
+func InstalledBoot(dir string) string { return dir + "/boot.json" }
