@@ -13,6 +13,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/record/redact"
 	"github.com/glassboxhq/glassbox/sandbox"
+	"github.com/glassboxhq/glassbox/sandbox/execd"
 	"github.com/glassboxhq/glassbox/sandbox/opensandbox"
 	"github.com/glassboxhq/glassbox/sandbox/recorded"
 )
@@ -61,10 +62,35 @@ func dial(ctx context.Context, url string, o *Options) (*service, error) {
 	return s, err
 }
 
-// open opens the data plane at an execd endpoint: so far only where the execd
-// is a recorder of ours.
+// open opens the data plane at an execd endpoint: of a recorder that stands in
+// execd's place, or else of one beside it, which is put there.
 func (s *service) open(ctx context.Context, e *opensandbox.Endpoint) (sandbox.Session, error) {
-	token := e.Header.Get(wire.HeaderToken)
+	if token := e.Header.Get(wire.HeaderToken); token != "" {
+		return s.openRecorder(ctx, e, token)
+	}
+	// Who makes a sandbox may give its execd a token.
+	if token := s.opts.Env[envExecdToken]; token != "" && e.Header.Get(wire.HeaderExecdToken) == "" {
+		e.Header.Set(wire.HeaderExecdToken, token)
+	}
+	stranger := execd.New(e.URL, &execd.Options{
+		Header: e.Header, Client: s.provider.Client(), Sandbox: e.Sandbox, RequestTimeout: s.opts.RequestTimeout,
+	})
+	if err := stranger.Ping(ctx); err != nil {
+		return nil, err
+	}
+	session, err := (&installer{service: s, execd: stranger, at: e}).session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// envExecdToken is the variable of a sandbox in which its execd finds its
+// token.
+const envExecdToken = "EXECD_ACCESS_TOKEN"
+
+// openRecorder opens the data plane at a recorder of which the service tells.
+func (s *service) openRecorder(ctx context.Context, e *opensandbox.Endpoint, token string) (sandbox.Session, error) {
 	session := recorded.New(e.URL, &recorded.Options{
 		Token: token, Header: e.Header, Client: s.provider.Client(), Sandbox: e.Sandbox,
 		RequestTimeout: s.opts.RequestTimeout, Source: s.opts.Source,
@@ -73,10 +99,10 @@ func (s *service) open(ctx context.Context, e *opensandbox.Endpoint) (sandbox.Se
 	switch {
 	case err != nil:
 		return nil, err
-	case protocol == 0 || token == "":
+	case protocol == 0:
 		return nil, &sandbox.Error{
-			Op: "open sandbox", Code: sandbox.CodeUnsupported, Sandbox: e.Sandbox,
-			Message: "the service put no recorder into the sandbox, and installing one is not supported yet; use glassbox serve",
+			Op: "open sandbox", Code: sandbox.CodeProvider, Sandbox: e.Sandbox,
+			Message: "the service tells of a recorder, and none answers",
 		}
 	case protocol > wire.Protocol:
 		return nil, &sandbox.Error{

@@ -24,12 +24,21 @@ type Program struct {
 	Variable string // environment variable that names the file
 	Package  string // Go package to build it from
 	Version  string // of the package's module
+	Arch     string // that it runs on
 }
 
-// Recorder is what runs inside a sandbox.
-func Recorder() *Program {
+// Recorder is what runs inside a sandbox on this machine.
+func Recorder() *Program { return RecorderFor(runtime.GOARCH) }
+
+// RecorderFor is what runs inside a sandbox on another architecture: beside
+// that of this machine, its name tells which.
+func RecorderFor(arch string) *Program {
+	name := "glassbox-recorder"
+	if arch != runtime.GOARCH {
+		name += "-" + arch
+	}
 	return &Program{
-		Name: "glassbox-recorder", Variable: "GLASSBOX_RECORDER",
+		Name: name, Arch: arch, Variable: "GLASSBOX_RECORDER",
 		Package: "github.com/glassboxhq/glassbox/cmd/glassbox-recorder", Version: "v" + version.String(),
 	}
 }
@@ -39,7 +48,7 @@ const runscVersion = "v0.0.0-20260905035102-160fafc42237"
 
 // Runsc is gVisor's OCI runtime.
 func Runsc() *Program {
-	return &Program{Name: "runsc", Variable: "GLASSBOX_RUNSC", Package: "gvisor.dev/gvisor/runsc", Version: runscVersion}
+	return &Program{Name: "runsc", Arch: runtime.GOARCH, Variable: "GLASSBOX_RUNSC", Package: "gvisor.dev/gvisor/runsc", Version: runscVersion}
 }
 
 // Find returns the path of the program: the file that the environment variable
@@ -138,7 +147,7 @@ func (p *Program) build(ctx context.Context, to string, say func(string)) (err e
 	} {
 		cmd := exec.CommandContext(ctx, tool, args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+runtime.GOARCH, "GOFLAGS=-mod=mod")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+p.Arch, "GOFLAGS=-mod=mod")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go %s: %w: %s", args[0], err, lastLine(out))
 		}
