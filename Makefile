@@ -8,10 +8,11 @@
 export HERE PKG TESTFLAGS CLIENTS
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check test-clients fuzz soak ci bench vuln clean
+.PHONY: help build run test test-opensandbox check test-clients fuzz soak ci bench vuln clean
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s
+", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nHERE=1 works without gVisor, and without isolation: make run HERE=1, make test HERE=1\n'
 
 build: ## build bin/glassbox, the recorder and, once per version, gVisor's runsc
@@ -22,6 +23,9 @@ run: ## build, show a recorded sample, and serve until Ctrl-C (GLASSBOX_PORT, 77
 
 test: ## run the tests (PKG=./history/... narrows them)
 	@scripts/test.sh
+
+test-opensandbox: ## run the tests that need a real OpenSandbox server, which it starts (as root)
+	@scripts/test-opensandbox.sh
 
 check: ## format, lint, go.mod, vet, cross builds, a bare clone, generated files
 	@scripts/check.sh

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Runs the tests that need a real OpenSandbox server, against one that is
+# started for them on this machine.
+source "$(dirname "$0")/lib.sh"
+source scripts/python.sh
+source scripts/opensandbox.sh
+
+HERE=1 build
+HERE=1 export_environment
+trap stop_opensandbox EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+start_opensandbox
+read -ra flags <<<"${TESTFLAGS:-}"
+if [[ ${CI:-} == true ]]; then
+  flags=(-count=1 "${flags[@]}")
+fi
+go test -timeout 10m -run 'OpenSandbox' "${flags[@]}" . ./sandbox/...
