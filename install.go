@@ -87,7 +87,8 @@ func (i *installer) adopt(ctx context.Context, door *wire.Door) (*recorded.Sessi
 	header := i.at.Header.Clone() // execd may be on the way
 	maps.Copy(header, e.Header)
 	session := recorded.New(e.URL, &recorded.Options{
-		Token: door.Token, Header: header, Client: i.service.provider.Client(), Sandbox: e.Sandbox,
+		Tunnel: true,
+		Token:  door.Token, Header: header, Client: i.service.provider.Client(), Sandbox: e.Sandbox,
 		RequestTimeout: i.service.opts.RequestTimeout, Source: i.service.opts.Source,
 	})
 	info, err := session.Info(ctx)

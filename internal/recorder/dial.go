@@ -23,7 +23,7 @@ func Dial(ctx context.Context, socket string, handler http.Handler, logger *slog
 		conn, err := sockets.Dial(ctx, socket)
 		if err == nil {
 			began := time.Now()
-			serveConn(ctx, conn, handler)
+			serveConn(ctx, conn, handler, maxStreams)
 			if time.Since(began) > wire.DialBackoff {
 				wait = firstWait
 			}
@@ -43,7 +43,7 @@ const firstWait = 5 * time.Millisecond
 
 // Serve serves handler as plain HTTP on a listener until ctx ends.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	srv := newServer(handler)
+	srv := newServer(handler, maxStreams)
 	srv.IdleTimeout = idleTimeout
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
@@ -59,26 +59,30 @@ const idleTimeout = 10 * time.Second
 // maxHeaderBytes is more than what a proxy before us lets through.
 const maxHeaderBytes = 128 << 10
 
+// maxStreams is what one HTTP/2 connection carries at once.
+const maxStreams = 1024
+
 // HTTP/2 on one connection carries everything, so its windows are wide.
-func newServer(handler http.Handler) *http.Server {
+func newServer(handler http.Handler, streams int) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	protocols.SetHTTP1(true)
 	return &http.Server{
 		Handler: handler, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: 1024, MaxReceiveBufferPerStream: 1 << 20, MaxReceiveBufferPerConnection: 8 << 20,
+			MaxConcurrentStreams: streams, MaxReceiveBufferPerStream: 1 << 20, MaxReceiveBufferPerConnection: 8 << 20,
 			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,
 		},
 	}
 }
 
-// serveConn serves one connection until it ends.
-func serveConn(ctx context.Context, conn net.Conn, handler http.Handler) {
+// serveConn serves one connection, with so many requests at once, until it
+// ends.
+func serveConn(ctx context.Context, conn net.Conn, handler http.Handler, streams int) {
 	l := &single{conn: make(chan net.Conn, 1), gone: make(chan struct{}), addr: conn.LocalAddr()}
 	l.end = sync.OnceFunc(func() { close(l.gone) })
 	l.conn <- &tellingConn{Conn: conn, ahead: bufio.NewReaderSize(conn, readAhead), closed: l.end}
-	srv := newServer(handler)
+	srv := newServer(handler, streams)
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
 	_ = srv.Serve(l) // ends with the connection

@@ -21,7 +21,7 @@ func (s *Server) ownDoor(ctx context.Context, serving *sync.WaitGroup) (net.Conn
 	if err != nil {
 		return nil, &sandbox.Error{Op: "open a door", Code: sandbox.CodeInternal, Err: err}
 	}
-	serving.Go(func() { serveConn(ctx, theirs, s) })
+	serving.Go(func() { serveConn(ctx, theirs, s, maxStreams) })
 	return ours, nil
 }
 

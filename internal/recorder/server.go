@@ -106,6 +106,7 @@ func New(session Session, store history.Store, opts *Options) *Server {
 		"GET " + wire.PathConfig:     s.getConfig,
 		"PUT " + wire.PathConfig:     s.setConfig,
 		"POST " + wire.PathPort:      s.dialPort,
+		"GET " + wire.PathTunnel:     s.tunnel,
 	} {
 		s.mux.Handle(route, s.guarded(handle))
 	}

@@ -77,6 +77,14 @@ const (
 	PathPrune    = Root + "/prune"                    // POST → history.Pruned
 	PathConfig   = Root + "/history/config"           // GET → history.StoredConfig; PUT history.ConfigChange → the same
 	PathPort     = Root + "/ports/{port}"             // POST, full duplex: a TCP connection to that port inside
+	PathTunnel   = Root + "/tunnel"                   // GET, upgrades to a WebSocket: HTTP/2 within, for all of these routes
+)
+
+// What a tunnel is for: a body of more bytes, and a request of more at once,
+// go by themselves. Who reads a larger file within one is answered 421.
+const (
+	TunnelBytes   = 1 << 20
+	TunnelStreams = 64
 )
 
 // Info is what a recorder says of itself.

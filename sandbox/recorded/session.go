@@ -1,5 +1,5 @@
 // Package recorded is a sandbox.Session that a recorder serves, over plain
-// HTTP or over a socket.
+// HTTP, within a tunnel, or over a socket.
 //
 //	session := recorded.New("http://127.0.0.1:44780", &recorded.Options{Token: token})
 //	result, err := session.Run(ctx, &sandbox.Command{Line: "make test"})
@@ -38,6 +38,9 @@ type Options struct {
 	// Client sends the requests; nil: one of our own. Its Timeout must be 0:
 	// it would cut streams.
 	Client *http.Client
+	// Tunnel carries requests within one WebSocket, where the way to the
+	// recorder lets that through: each costs a proxy on it far less.
+	Tunnel bool
 	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
 	// a command; 0: 30 s.
 	RequestTimeout time.Duration
@@ -85,6 +88,12 @@ func New(base string, opts *Options) *Session {
 	if s.opts.Client != nil {
 		mine := *s.opts.Client
 		s.client = &mine
+	}
+	if s.opts.Tunnel {
+		header := http.Header{}
+		maps.Copy(header, s.opts.Header)
+		header.Set(wire.HeaderToken, s.opts.Token)
+		s.client.Transport = newTunnel(s.base, header, s.client.Transport)
 	}
 	// A redirect would carry the token to who knows whom.
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
