@@ -2,36 +2,50 @@ package glassbox_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
+	"github.com/glassboxhq/glassbox/sandbox/opensandbox"
+	"github.com/glassboxhq/glassbox/sandbox/recorded"
 	"github.com/glassboxhq/glassbox/sandbox/sandboxtest"
 )
 
-// needOpenSandbox returns the URL of the real server that `make
-// test-opensandbox` starts.
-func needOpenSandbox(t *testing.T) string {
+// remote is the real server that `make test-opensandbox` starts.
+type remote struct{ url, key string }
+
+func needOpenSandbox(t *testing.T) *remote {
 	t.Helper()
-	url := os.Getenv("GLASSBOX_OPENSANDBOX")
-	if url == "" {
+	r := &remote{os.Getenv("GLASSBOX_OPENSANDBOX"), os.Getenv("GLASSBOX_OPENSANDBOX_KEY")}
+	if r.url == "" {
 		t.Skip("runs in make test-opensandbox")
 	}
-	return url
+	return r
 }
 
-// newRemote makes a sandbox on the real server that ends with the test.
-func newRemote(t *testing.T, opts *glassbox.Options) *glassbox.Sandbox {
-	t.Helper()
-	url := needOpenSandbox(t)
-	o := glassbox.Options{}
-	if opts != nil {
-		o = *opts
+func (r *remote) options(o *glassbox.Options) *glassbox.Options {
+	mine := glassbox.Options{}
+	if o != nil {
+		mine = *o
 	}
-	o.APIKey = glassbox.Secret(os.Getenv("GLASSBOX_OPENSANDBOX_KEY"))
-	box, err := glassbox.Create(t.Context(), url, &o)
+	mine.APIKey = glassbox.Secret(r.key)
+	return &mine
+}
+
+// create makes a sandbox that ends with the test.
+func (r *remote) create(t *testing.T, o *glassbox.Options) *glassbox.Sandbox {
+	t.Helper()
+	box, err := glassbox.Create(t.Context(), r.url, r.options(o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +57,53 @@ func newRemote(t *testing.T, opts *glassbox.Options) *glassbox.Sandbox {
 	return box
 }
 
+// bare makes a sandbox that nobody has put anything into.
+func (r *remote) bare(t *testing.T) (id string) {
+	t.Helper()
+	p, err := opensandbox.New(r.url, &opensandbox.Options{Key: opensandbox.Secret(r.key)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := p.Create(t.Context(), &sandbox.Spec{Image: "python:3.12"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(p.Delete(context.Background(), info.ID), p.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return info.ID
+}
+
+// connect opens a sandbox; one that was just made answers in a moment.
+func (r *remote) connect(t *testing.T, id string) *glassbox.Sandbox {
+	t.Helper()
+	box, err := glassbox.Connect(t.Context(), r.url, id, r.options(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = box.Close(context.Background()) })
+	return box
+}
+
+func recorderOf(t *testing.T, box *glassbox.Sandbox) *wire.Info {
+	t.Helper()
+	info, err := box.Session().(*recorded.Session).Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
 func TestOpenSandboxSession(t *testing.T) {
-	needOpenSandbox(t)
-	sandboxtest.TestSession(t, func(t *testing.T) sandbox.Session { return newRemote(t, nil).Session() })
+	r := needOpenSandbox(t)
+	sandboxtest.TestSession(t, func(t *testing.T) sandbox.Session { return r.create(t, nil).Session() })
 }
 
 func TestOpenSandboxCreate(t *testing.T) {
 	began := time.Now()
-	box := newRemote(t, &glassbox.Options{Name: "研究员的工作区 42", Env: map[string]string{"FOO": "bar"}})
+	box := needOpenSandbox(t).create(t, &glassbox.Options{Name: "研究员的工作区 42", Env: map[string]string{"FOO": "bar"}})
 	t.Logf("created in %v", time.Since(began))
 	ctx := glassbox.WithActor(t.Context(), glassbox.Actor{ID: "研究员", Thread: "t", Run: "r"})
 	res, err := box.Run(ctx, `pwd; echo "$FOO"; python3 -c 'print(6 * 7)'`, nil)
@@ -60,5 +113,113 @@ func TestOpenSandboxCreate(t *testing.T) {
 	ops := list(t, box, nil)
 	if len(ops) != 2 || ops[1].Actor.ID != "研究员" {
 		t.Errorf("got %+v, want the creation and the command of 研究员", ops)
+	}
+}
+
+// What is put into a sandbox is found again, however many come at once, and
+// brought again when it has died.
+func TestOpenSandboxInstall(t *testing.T) {
+	r := needOpenSandbox(t)
+	id := r.bare(t)
+	var group sync.WaitGroup
+	boxes := make([]*glassbox.Sandbox, 3)
+	for i := range boxes {
+		group.Go(func() {
+			box, err := glassbox.Connect(t.Context(), r.url, id, r.options(nil))
+			if err != nil {
+				t.Errorf("connect %d: %v", i, err)
+				return
+			}
+			boxes[i] = box
+			if res, err := box.Run(t.Context(), "echo ran", nil); err != nil || string(res.Stdout) != "ran\n" {
+				t.Errorf("run %d: got %+v, %v", i, res, err)
+			}
+		})
+	}
+	group.Wait()
+	if t.Failed() {
+		return
+	}
+	first := recorderOf(t, boxes[0])
+	for _, box := range boxes {
+		if info := recorderOf(t, box); info.PID != first.PID || info.SandboxID != id {
+			t.Errorf("got %+v, want the one recorder %+v", info, first)
+		}
+		if err := box.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	box := r.connect(t, id)
+	if info := recorderOf(t, box); info.PID != first.PID {
+		t.Errorf("got %+v, want the recorder that was there", info)
+	}
+	// As when the sandbox runs out of memory.
+	_, err := box.Run(t.Context(), `for p in /proc/[0-9]*; do case $(readlink $p/exe) in /.agent-history/bin/*) kill -9 ${p#/proc/};; esac; done`, nil)
+	if err == nil {
+		t.Error("the recorder was to die of the command")
+	}
+	again := r.connect(t, id)
+	if info := recorderOf(t, again); info.PID == first.PID {
+		t.Errorf("got %+v, want another recorder", info)
+	}
+	if ops := list(t, again, &glassbox.Filter{Types: []string{history.CommandExecute}}); len(ops) != 4 || ops[3].Status != sandbox.Lost {
+		t.Errorf("got %+v, want the commands, and the last one's end unknown", ops)
+	}
+	if ops := list(t, again, &glassbox.Filter{Types: []string{history.RecorderRestart}}); len(ops) != 1 {
+		t.Errorf("got %+v, want the restart told", ops)
+	}
+}
+
+// Not every image lets itself be worked in.
+func TestOpenSandboxImages(t *testing.T) {
+	r := needOpenSandbox(t)
+	t.Run("ordinary user", func(t *testing.T) {
+		box := r.create(t, &glassbox.Options{Image: "glassbox-odd:user"})
+		res, err := box.Run(t.Context(), "id -un; pwd; ls -A", nil)
+		if err != nil || !strings.HasPrefix(string(res.Stdout), "agent\n/home/agent\n") || !strings.Contains(string(res.Stdout), ".agent-history") || res.Recording != sandbox.RecordedWhole {
+			t.Errorf("got %+v, %v, want it recorded at home", res, err)
+		}
+		again := r.connect(t, box.ID())
+		if was, is := recorderOf(t, box), recorderOf(t, again); was.PID != is.PID {
+			t.Errorf("got %+v, want the recorder that is there, %+v", is, was)
+		}
+	})
+	t.Run("nowhere", func(t *testing.T) {
+		box, err := glassbox.Create(t.Context(), r.url, r.options(&glassbox.Options{Image: "glassbox-odd:nowhere"}))
+		if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), "no place for it: /.agent-history cannot be made, /proc/.agent-history cannot be made") {
+			t.Errorf("got %v, %v, want both places named", box, err)
+		}
+	})
+}
+
+// Neither the key of the service nor the recorder's token is anywhere in a
+// sandbox but where it must be, nor in what is told.
+func TestOpenSandboxSecrets(t *testing.T) {
+	r := needOpenSandbox(t)
+	box := r.create(t, nil)
+	door, err := box.Run(t.Context(), `sed 's/.*"token":"\([^"]*\)".*/\1/' /.agent-history/recorder.json | cut -c 1-8`, nil)
+	if err != nil || len(strings.TrimSpace(string(door.Stdout))) != 8 {
+		t.Fatalf("got %+v, %v, want the beginning of the token", door, err)
+	}
+	for name, secret := range map[string]string{"key": r.key, "token": strings.TrimSpace(string(door.Stdout))} {
+		half := len(secret) / 2 // so that who looks does not find himself
+		look := fmt.Sprintf(`a=%s b=%s; grep -als "$a$b" /proc/[0-9]*/cmdline /proc/[0-9]*/environ; grep -rals "$a$b" /tmp /var/log /workspace /opt; echo looked`, secret[:half], secret[half:])
+		if res, err := box.Run(t.Context(), look, nil); err != nil || string(res.Stdout) != "looked\n" {
+			t.Errorf("the %s is in %s, %v", name, res.Stdout, err)
+		}
+		logs, err := exec.Command("docker", "logs", "sandbox-"+box.ID()).CombinedOutput()
+		if err != nil || strings.Contains(string(logs), secret) {
+			t.Errorf("the %s is in the log of the container, %v", name, err)
+		}
+	}
+	ops, err := json.Marshal(list(t, box, nil))
+	if err != nil || strings.Contains(string(ops), r.key) {
+		t.Errorf("the key is in the history, %v", err)
+	}
+	wrong := r.options(nil)
+	wrong.APIKey = "planted-wrong-key"
+	_, err = glassbox.Create(t.Context(), r.url, wrong)
+	if !errors.Is(err, sandbox.ErrUnauthorized) || strings.Contains(fmt.Sprintf("%v %+v %#v", err, wrong, wrong), "planted") {
+		t.Errorf("got %v, want it refused without the key told", err)
 	}
 }

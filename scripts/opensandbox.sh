@@ -25,6 +25,7 @@ start_opensandbox() {
   opensandbox_folder=$(mktemp -d "${TMPDIR:-/tmp}/glassbox-opensandbox-XXXXXX")
   need_docker
   need_base_image
+  need_odd_images
   need_execd_image
   need_server
   run_server
@@ -107,6 +108,27 @@ need_base_image() {
     rm -rf --one-file-system "$root"
   fi
   docker import -c 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' "$archive" "$opensandbox_image" >/dev/null
+}
+
+# need_odd_images makes images on which a recorder is not easily put, of the
+# same files.
+need_odd_images() {
+  odd_image user <<END
+FROM $opensandbox_image
+RUN useradd --create-home agent
+USER agent
+WORKDIR /home/agent
+END
+  odd_image nowhere <<END
+FROM $opensandbox_image
+RUN touch /.agent-history
+ENV HOME=/proc
+END
+}
+
+odd_image() { # NAME, and what makes it of the other on stdin
+  local log=$opensandbox_folder/build.log
+  docker build -q -t "glassbox-odd:$1" - >"$log" 2>&1 || die "the image glassbox-odd:$1 could not be made: $(tail -n 5 "$log")"
 }
 
 # need_execd_image makes the image from which the server takes what it puts

@@ -16,4 +16,4 @@ read -ra flags <<<"${TESTFLAGS:-}"
 if [[ ${CI:-} == true ]]; then
   flags=(-count=1 "${flags[@]}")
 fi
-go test -timeout 10m -run 'OpenSandbox' "${flags[@]}" . ./sandbox/...
+go test -timeout 10m -run 'OpenSandbox' "${flags[@]}" .

@@ -172,7 +172,7 @@ func (t *tunnel) dial(ctx context.Context, done chan struct{}) {
 func (t *tunnel) connect(ctx context.Context) (*http.ClientConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	ws, resp, err := websocket.Dial(ctx, t.base+wire.PathTunnel, &websocket.DialOptions{
+	ws, resp, err := websocket.Dial(ctx, t.base+wire.PathTunnel, &websocket.DialOptions{ //nolint:bodyclose // Dial has read it
 		HTTPClient: &http.Client{Transport: t.plain, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		HTTPHeader: t.header, CompressionMode: websocket.CompressionDisabled,
 	})
