@@ -25,6 +25,9 @@ func (s *Server) runCommand(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.stopped.check(req.ID); err != nil {
+		return err
+	}
 	out := newFrameWriter(w)
 	defer out.stop()
 	p, err := s.session.Start(r.Context(), req.Command()) // it may have to wait for its turn
@@ -32,6 +35,9 @@ func (s *Server) runCommand(w http.ResponseWriter, r *http.Request) error {
 		return out.refuse(err)
 	}
 	nameClient(p, who)
+	if s.stopped.check(req.ID) != nil { // while it was being started
+		_ = p.Stop(context.WithoutCancel(r.Context())) // its end tells
+	}
 	s.stream(out, r, p)
 	return nil
 }
@@ -201,6 +207,9 @@ func (f *frameWriter) ping() (stop func()) {
 func (s *Server) stopCommand(w http.ResponseWriter, r *http.Request) error {
 	c, err := s.session.Control(r.Context(), r.PathValue("id"))
 	if err != nil {
+		if errors.Is(err, sandbox.ErrNotFound) {
+			s.stopped.add(r.PathValue("id"))
+		}
 		return err
 	}
 	if err := c.Stop(r.Context()); err != nil {

@@ -57,6 +57,7 @@ type Server struct {
 	opts    Options
 	started time.Time
 	mux     *http.ServeMux
+	stopped stopped
 	execd   http.Handler // nil: not spoken
 }
 

@@ -74,7 +74,7 @@ func TestToken(t *testing.T) {
 		"POST /glassbox/v1/move", "PUT /glassbox/v1/mode", "POST /glassbox/v1/glob", "POST /glassbox/v1/grep",
 		"GET /glassbox/v1/tree", "PUT /glassbox/v1/tree", "GET /glassbox/v1/operations", "POST /glassbox/v1/operations",
 		"GET /glassbox/v1/operations/x", "GET /glassbox/v1/operations/x/output", "GET /glassbox/v1/changes",
-		"PUT /glassbox/v1/consumers/x", "POST /glassbox/v1/prune", "POST /glassbox/v1/ports/80",
+		"PUT /glassbox/v1/consumers/x", "POST /glassbox/v1/prune", "POST /glassbox/v1/ports/80", "GET /glassbox/v1/tunnel",
 	} {
 		for name, given := range map[string]string{"missing": "", "wrong": "a token for testS", "longer": token + "x"} {
 			method, path, _ := strings.Cut(route, " ")
