@@ -223,3 +223,39 @@ func TestOpenSandboxSecrets(t *testing.T) {
 		t.Errorf("got %v, want it refused without the key told", err)
 	}
 }
+
+// What was put in is taken out again; the sandbox goes on.
+func TestOpenSandboxUninstall(t *testing.T) {
+	r := needOpenSandbox(t)
+	id := r.bare(t)
+	look := func() string {
+		t.Helper()
+		out, err := exec.Command("docker", "exec", "sandbox-"+id, "sh", "-c", "ls -A /.agent-history 2>/dev/null; ls -l /proc/*/exe 2>/dev/null | grep -c glassbox-recorder").CombinedOutput()
+		if err != nil && len(out) == 0 {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	for _, keep := range []bool{true, false} {
+		box := r.connect(t, id)
+		if _, err := box.Run(t.Context(), "true", nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := look(); !strings.Contains(got, "recorder.json") || !strings.HasSuffix(got, "\n2\n") {
+			t.Errorf("before: got %q, want the recorder and its init", got)
+		}
+		if err := box.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := glassbox.Uninstall(t.Context(), r.url, id, keep, r.options(nil)); err != nil {
+			t.Fatal(err)
+		}
+		got := look()
+		if strings.Contains(got, "recorder") || strings.Contains(got, "boot.json") || strings.Contains(got, "history.sqlite3") != keep || !strings.HasSuffix(got, "0\n") {
+			t.Errorf("after, keep %v: got %q", keep, got)
+		}
+	}
+	if err := glassbox.Uninstall(t.Context(), r.url, id, true, r.options(nil)); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("got %v, want that there is none", err)
+	}
+}

@@ -68,13 +68,7 @@ func (s *service) open(ctx context.Context, e *opensandbox.Endpoint) (sandbox.Se
 	if token := e.Header.Get(wire.HeaderToken); token != "" {
 		return s.openRecorder(ctx, e, token)
 	}
-	// Who makes a sandbox may give its execd a token.
-	if token := s.opts.Env[envExecdToken]; token != "" && e.Header.Get(wire.HeaderExecdToken) == "" {
-		e.Header.Set(wire.HeaderExecdToken, token)
-	}
-	stranger := execd.New(e.URL, &execd.Options{
-		Header: e.Header, Client: s.provider.Client(), Sandbox: e.Sandbox, RequestTimeout: s.opts.RequestTimeout,
-	})
+	stranger := s.stranger(e)
 	if err := stranger.Ping(ctx); err != nil {
 		return nil, err
 	}
@@ -83,6 +77,17 @@ func (s *service) open(ctx context.Context, e *opensandbox.Endpoint) (sandbox.Se
 		return nil, err
 	}
 	return session, nil
+}
+
+// stranger is the execd of a sandbox, as it is. Who makes a sandbox may give
+// it a token.
+func (s *service) stranger(e *opensandbox.Endpoint) *execd.Session {
+	if token := s.opts.Env[envExecdToken]; token != "" && e.Header.Get(wire.HeaderExecdToken) == "" {
+		e.Header.Set(wire.HeaderExecdToken, token)
+	}
+	return execd.New(e.URL, &execd.Options{
+		Header: e.Header, Client: s.provider.Client(), Sandbox: e.Sandbox, RequestTimeout: s.opts.RequestTimeout,
+	})
 }
 
 // envExecdToken is the variable of a sandbox in which its execd finds its

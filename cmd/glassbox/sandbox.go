@@ -16,7 +16,7 @@ import (
 
 func (a *app) sandboxCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "sandbox", Short: "Create, list, change and delete sandboxes", Aliases: []string{"sb"}}
-	cmd.AddCommand(a.sandboxCreate(), a.sandboxList(), a.sandboxGet(), a.sandboxDelete(), a.sandboxPause(), a.sandboxResume(), a.sandboxRenew(), a.sandboxLabel(), a.snapshotCommand())
+	cmd.AddCommand(a.sandboxCreate(), a.sandboxList(), a.sandboxGet(), a.sandboxDelete(), a.sandboxPause(), a.sandboxResume(), a.sandboxRenew(), a.sandboxLabel(), a.sandboxUninstall(), a.snapshotCommand())
 	return cmd
 }
 
