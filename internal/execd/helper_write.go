@@ -73,9 +73,12 @@ type helperChunk struct {
 }
 
 // placed is the end of the output that was told of an operation.
-type placed map[sandbox.Stream]struct {
-	next int
-	size int64
+type placed map[sandbox.Stream]place
+
+// place is where the next chunk of a stream belongs.
+type place struct {
+	next int   // its index
+	size int64 // of all before it
 }
 
 func helperApply(ctx context.Context, h *helper, flags map[string]string) (any, error) {
@@ -163,7 +166,7 @@ func (h *helper) output(ctx context.Context, r *helperRecord) error {
 		}
 		ends = placed{}
 		if c := op.Command; c != nil {
-			ends[sandbox.Stdout], ends[sandbox.Stderr] = end0(c.StdoutBytes), end0(c.StderrBytes)
+			ends[sandbox.Stdout], ends[sandbox.Stderr] = place{size: c.StdoutBytes}, place{size: c.StderrBytes}
 		}
 	}
 	next := maps.Clone(ends)
@@ -197,14 +200,6 @@ func (h *helper) output(ctx context.Context, r *helperRecord) error {
 
 // maxPlaced bounds what is remembered of operations that nobody completes.
 const maxPlaced = 1024
-
-func end0(size int64) (e struct {
-	next int
-	size int64
-}) {
-	e.size = size
-	return e
-}
 
 func (h *helper) complete(ctx context.Context, e *helperEvent) error {
 	at, err := history.ParseTime(e.Completed)
@@ -255,16 +250,20 @@ func helperInit(ctx context.Context, h *helper, flags map[string]string) (any, e
 	case said.Version != history.FormatVersion:
 		return nil, fmt.Errorf("unsupported schema version: %d", said.Version)
 	case said.ProviderKey != mine.ProviderKey:
-		return nil, errors.New("History identity conflict for provider_key")
+		return nil, errIdentity("provider_key")
 	case said.SandboxID != mine.SandboxID:
-		return nil, errors.New("History identity conflict for sandbox_id")
+		return nil, errIdentity("sandbox_id")
 	case said.InstanceID != mine.InstanceID:
-		return nil, errors.New("History identity conflict for sandbox_instance_id")
+		return nil, errIdentity("sandbox_instance_id")
 	}
 	if err := h.adopt(ctx, said.Config); err != nil {
 		return nil, err
 	}
 	return helperHealth(ctx, h, nil)
+}
+
+func errIdentity(field string) error {
+	return errors.New("this is another sandbox's history: identity conflict for " + field)
 }
 
 func (h *helper) adopt(ctx context.Context, config map[string]any) error {

@@ -88,7 +88,7 @@ func (h *Handler) viewPTY(w http.ResponseWriter, r *http.Request) error {
 	if v.conn, err = websocket.Accept(w, r, nil); err != nil {
 		return nil //nolint:nilerr // it has answered
 	}
-	defer v.conn.CloseNow()
+	defer v.hangUp()
 	v.conn.SetReadLimit(maxFrame)
 	v.serve(r.Context(), since)
 	return nil
@@ -126,6 +126,9 @@ func (v *viewer) leave() {
 	}
 }
 
+// hangUp ends the connection at once; one that has ended stays so.
+func (v *viewer) hangUp() { _ = v.conn.CloseNow() }
+
 // seated reports whether it is still the one who types.
 func (v *viewer) seated() bool {
 	v.t.mu.Lock()
@@ -139,7 +142,7 @@ func (v *viewer) serve(ctx context.Context, since int64) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer cancel()
-	parts.Go(func() { v.show(ctx, since); v.conn.CloseNow() })
+	parts.Go(func() { v.show(ctx, since); v.hangUp() })
 	parts.Go(func() { v.ping(ctx) })
 	for {
 		kind, data, err := v.conn.Read(ctx)
@@ -170,7 +173,7 @@ func (v *viewer) ping(ctx context.Context) {
 			err := v.conn.Ping(wait)
 			cancel()
 			if err != nil {
-				v.conn.CloseNow()
+				v.hangUp()
 				return
 			}
 		}

@@ -38,16 +38,19 @@ func askExecd(t *testing.T, rt *localruntime.Runtime, box, route, body string) s
 	return string(text)
 }
 
+// usage is what /metrics answers.
+type usage struct {
+	CPUs  float64 `json:"cpu_count"`
+	CPU   float64 `json:"cpu_used_pct"`
+	Total float64 `json:"mem_total_mib"`
+	Used  float64 `json:"mem_used_mib"`
+}
+
 // Metrics are the sandbox's own, against its limits.
 func TestMetrics(t *testing.T) {
 	rt := startRuntime(t, options(t, t.TempDir()))
 	info := create(t, rt, &sandbox.Spec{Limits: map[string]string{"memory": "512Mi", "cpu": "500m"}})
-	read := func() (m struct {
-		CPUs  float64 `json:"cpu_count"`
-		CPU   float64 `json:"cpu_used_pct"`
-		Total float64 `json:"mem_total_mib"`
-		Used  float64 `json:"mem_used_mib"`
-	}) {
+	read := func() (m usage) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(askExecd(t, rt, info.ID, "GET /metrics", "")), &m); err != nil {
 			t.Fatal(err)

@@ -85,13 +85,13 @@ func (s *seed) read(t *testing.T, to any) {
 // goOn lets the script go on.
 func (s *seed) goOn() { fmt.Fprintln(s.in) }
 
-func (p *seed) session(t *testing.T, rt *localruntime.Runtime) *recorded.Session {
+func (s *seed) session(t *testing.T, rt *localruntime.Runtime) *recorded.Session {
 	t.Helper()
-	access, err := rt.Access(t.Context(), p.sandbox)
+	access, err := rt.Access(t.Context(), s.sandbox)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return recorded.New("http://recorder", &recorded.Options{Token: access.Token, Client: &http.Client{Transport: rt.Conn(p.sandbox)}})
+	return recorded.New("http://recorder", &recorded.Options{Token: access.Token, Client: &http.Client{Transport: rt.Conn(s.sandbox)}})
 }
 
 // The published Python package works here as it stands. Each of its operations
