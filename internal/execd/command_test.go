@@ -25,6 +25,7 @@ func TestCommand(t *testing.T) {
 	if err := os.WriteFile(s.env, []byte("# ours\nKEPT='it is'\nOTHER=\"a\\\"b\"\nno variable\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	quickest := time.Hour
 	for _, tt := range []struct {
 		name        string
 		req         fields
@@ -50,9 +51,7 @@ func TestCommand(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			began := time.Now()
 			a := s.must(t, "POST /command", tt.req)
-			if took := time.Since(began); took > 900*time.Millisecond {
-				t.Errorf("the answer was held for %v", took)
-			}
+			quickest = min(quickest, time.Since(began))
 			list := a.events(t)
 			first, last := list[0], list[len(list)-1]
 			if first.Type != "init" || first.Text == "" || first.Text != a.header.Get(wire.HeaderID) {
@@ -68,6 +67,9 @@ func TestCommand(t *testing.T) {
 				t.Errorf("the last event is %+v, want an error of %s", last, tt.value)
 			}
 		})
+	}
+	if quickest > 900*time.Millisecond { // execd holds each answer for a second
+		t.Errorf("every answer was held, the quickest for %v", quickest)
 	}
 }
 
