@@ -68,7 +68,7 @@ need() {
 # with its data in the cache.
 need_docker() {
   local log=$opensandbox_folder/dockerd.log
-  if [[ -z ${GLASSBOX_DOCKERD:-} ]] && docker version >/dev/null 2>&1; then
+  if docker version >/dev/null 2>&1; then
     say "using the Docker engine at ${DOCKER_HOST:-its usual socket}"
     return
   fi

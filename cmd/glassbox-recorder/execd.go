@@ -37,7 +37,7 @@ func serveExecd(ctx context.Context, address string, logger *slog.Logger) (err e
 	}()
 	token := os.Getenv(envExecdToken)
 	handler := execd.New(session, nil, &execd.Options{
-		Token: token, Open: token == "", Home: os.Getenv("HOME"), EnvFile: os.Getenv(execd.EnvVariable), Logger: logger,
+		Token: token, Open: token == "", Workdir: inner.Workdir(), Home: os.Getenv("HOME"), EnvFile: os.Getenv(execd.EnvVariable), Logger: logger,
 	})
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
 	if err != nil {
