@@ -139,8 +139,8 @@ func (t *tunnel) open(ctx context.Context) *http.ClientConn {
 			return link
 		case wait == nil:
 			t.opening = make(chan struct{})
-			// Others wait for it too, so it does not end with this request.
-			go t.dial(context.WithoutCancel(ctx), t.opening)
+			// Others wait for it too, so it is no part of this request.
+			go t.dial(context.Background(), t.opening)
 		}
 		wait = t.opening
 		t.mu.Unlock()

@@ -184,14 +184,14 @@ func TestTunnelFull(t *testing.T) {
 // twice.
 func TestTunnelCut(t *testing.T) {
 	t.Parallel()
-	rec := newRecorder(t)
+	rec := newRecorderWith(t, &record.Options{Concurrency: &sandbox.Concurrency{Commands: 16}})
 	roll := dice(t)
 	const lines = 20_000
 	var want bytes.Buffer
 	for i := range lines {
 		fmt.Fprintln(&want, i+1)
 	}
-	cut := newCutter(t, rec.URL, func() int64 { return 20_000 + roll(200_000) }, always(-1))
+	cut := newCutter(t, rec.URL, func() int64 { return 100_000 + roll(200_000) }, always(-1))
 	s := recorded.New("http://"+cut.Addr().String(), &recorded.Options{Token: token, Tunnel: true})
 	defer s.Close(t.Context())
 	var group sync.WaitGroup
@@ -199,8 +199,10 @@ func TestTunnelCut(t *testing.T) {
 		group.Go(func() {
 			cmd := &sandbox.Command{Line: fmt.Sprintf("echo x >>runs-%d; seq 1 %d", i, lines), MaxOutput: 1 << 20}
 			res, err := s.Run(t.Context(), cmd)
-			if err != nil || !bytes.Equal(res.Stdout, want.Bytes()) {
-				t.Errorf("command %d: got %d bytes, %v, want %d", i, len(res.Stdout), err, want.Len())
+			if err != nil {
+				t.Errorf("command %d: %v", i, err)
+			} else if !bytes.Equal(res.Stdout, want.Bytes()) {
+				t.Errorf("command %d: got %d bytes, want %d", i, len(res.Stdout), want.Len())
 			}
 		})
 	}
