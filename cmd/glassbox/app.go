@@ -85,7 +85,7 @@ else looked for beside this one and in the cache, or built:
 	flags.BoolVarP(&a.flags.verbose, "verbose", "v", false, "log what happens to stderr")
 	root.AddCommand(
 		a.runCommand(), a.execCommand(), a.terminalCommand(), a.copyCommand(), a.sandboxCommand(), a.imageCommand(), a.historyCommand(),
-		a.serveCommand(), a.configCommand(), a.doctorCommand(), a.versionCommand(),
+		a.serveCommand(), a.loginLinkCommand(), a.configCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	a.complete(root)
 	root.InitDefaultCompletionCmd()

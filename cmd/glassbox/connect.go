@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -12,7 +11,6 @@ import (
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/internal/localruntime/egress"
 	"github.com/glassboxhq/glassbox/sandbox"
-	"github.com/glassboxhq/glassbox/sandbox/recorded"
 )
 
 // connections records where sandboxes connect to: the host's proxy knows it,
@@ -59,13 +57,10 @@ func (c *connections) run(ctx context.Context) {
 func (c *connections) record(ctx context.Context, e egress.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	access, err := c.rt.Access(ctx, e.Sandbox)
+	session, err := recorderOf(ctx, c.rt, e.Sandbox)
 	if err != nil {
 		return err
 	}
-	session := recorded.New("http://sandbox", &recorded.Options{
-		Token: access.Token, Client: &http.Client{Transport: c.rt.Conn(e.Sandbox)}, Sandbox: e.Sandbox,
-	})
 	now := time.Now()
 	op := &history.Operation{
 		ID: id.New(), Type: history.NetworkConnect, Status: sandbox.Succeeded, Source: history.SourceProxy,

@@ -101,6 +101,9 @@ func (e *ended) Changes(ctx context.Context, query *history.ChangeQuery) (*histo
 	return feed, e.fault(err)
 }
 
+// Ended tells that nothing will be added.
+func (*ended) Ended() bool { return true }
+
 // settle turns what still runs, as the history has it, into what is known of it.
 func (e *ended) settle(op *history.Operation) *history.Operation {
 	if op.Status != sandbox.Started {

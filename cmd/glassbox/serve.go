@@ -5,20 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/glassboxhq/glassbox"
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/console/door"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
-	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
-	"github.com/glassboxhq/glassbox/internal/version"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -29,13 +26,17 @@ func (a *app) serveCommand() *cobra.Command {
 	var sample bool
 	var aliases []string
 	var life time.Duration
+	var how serving
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Serve sandboxes on this machine to OpenSandbox clients and to the SDK", Args: cobra.NoArgs,
+		Use: "serve", Short: "Serve sandboxes on this machine, and the console to look at them", Args: cobra.NoArgs,
 		Long: `Serve offers the OpenSandbox lifecycle API on the loopback address, and keeps
 the sandboxes of this machine. Sandboxes go on when it ends, and are found
 again when it is started. Other programs need the API key, which
 "glassbox config get local.api_key" prints; the SDK and this program, run by
 the same user, need none.
+
+It prints a link that signs in to the console, where sandboxes are listed with
+all that was done in them; glassbox login-link prints another one.
 
 Many clients ask for an image by name. --image-alias python:3.12=host gives who
 asks for python:3.12 this machine's programs instead, and says so in a warning;
@@ -60,18 +61,19 @@ asks for python:3.12 this machine's programs instead, and says so in a warning;
 				return usage("--default-timeout must be at least a minute")
 			}
 			a.life = life
-			return a.serve(cmd.Context(), sample)
+			return a.serve(cmd.Context(), &how, sample)
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", defaultPort, "port to listen at on 127.0.0.1 (GLASSBOX_PORT)")
 	cmd.Flags().DurationVar(&life, "default-timeout", 0, "`life` of a sandbox for which none is asked, and the most that one is given; default: no limit")
 	cmd.Flags().BoolVar(&sample, "sample", false, "record a sample run and show it, if none is kept yet")
 	cmd.Flags().StringArrayVar(&aliases, "image-alias", nil, "give another image to who asks for one, as `IMAGE=host`; may be given again (GLASSBOX_IMAGE_ALIAS)")
+	how.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&a.flags.here, "here", false, "also allow sandboxes on this very machine, without isolation")
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, sample bool) error {
+func (a *app) serve(ctx context.Context, how *serving, sample bool) (err error) {
 	if a.settings.url != "" {
 		return usage("serve works on this machine; leave the url out (it comes from %s)", a.settings.origin["url"])
 	}
@@ -79,13 +81,13 @@ func (a *app) serve(ctx context.Context, sample bool) error {
 	if err != nil {
 		return err
 	}
-	address := net.JoinHostPort(listenHost, strconv.Itoa(a.settings.port))
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	reach, err := how.reach(a.settings.port)
 	if err != nil {
-		return &sandbox.Error{
-			Op: "listen at " + address, Code: sandbox.CodeUnavailable, Err: errors.Unwrap(err),
-			Message: "choose another port with --port or GLASSBOX_PORT, or stop what uses this one",
-		}
+		return err
+	}
+	listener, err := reach.open(ctx)
+	if err != nil {
+		return err
 	}
 	defer listener.Close()
 	a.making = true
@@ -93,9 +95,18 @@ func (a *app) serve(ctx context.Context, sample bool) error {
 		return err
 	}
 	a.owned().rt.SetListen(listener.Addr().String())
+	console, err := a.newConsole(ctx, how, reach, listener, string(key))
+	if err != nil {
+		return err
+	}
+	sweeping, stop := context.WithCancel(ctx)
+	defer func() {
+		stop()
+		err = errors.Join(err, console.close())
+	}()
+	console.run(sweeping, a)
 	server := &http.Server{
-		Handler:           lifecycle.New(a.owned().rt, &lifecycle.Options{APIKey: string(key), Version: version.String(), Here: a.flags.here, Logger: a.logger()}),
-		ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		Handler: console.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(a.logger().Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
@@ -105,8 +116,15 @@ func (a *app) serve(ctx context.Context, sample bool) error {
 			a.say("the sample run did not work: %v", err)
 		}
 	}
-	a.say("serving OpenSandbox at http://%s; Ctrl-C ends it, sandboxes go on", listener.Addr())
+	a.say("serving OpenSandbox at %s; Ctrl-C ends it, sandboxes go on", console.base)
 	a.say("key for other clients: glassbox config get local.api_key%s", a.stateFlag())
+	link, err := console.newLink(ctx, door.FirstUser)
+	if err != nil {
+		a.say("no sign-in link could be made: %v", err) // it may have been given another name
+	} else {
+		a.say("console, for 15 minutes and one browser; glassbox login-link%s prints a new one:", a.stateFlag())
+		a.say("  %s", link.URL)
+	}
 	select {
 	case err := <-ended:
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,8 +38,9 @@ type Runtime struct {
 	snapshots map[string]*snapshot
 	copies    map[string]recorderCopy
 	listen    string
-	door      *door // from the beginning of Run
-	hereOne   bool  // a sandbox without isolation exists or is being made
+	answers   map[string]http.Handler // at the state socket, by path
+	door      *door                   // from the beginning of Run
+	hereOne   bool                    // a sandbox without isolation exists or is being made
 }
 
 // New takes the lock of the state folder. It starts nothing; Run does.
@@ -69,7 +71,7 @@ func New(opts *Options) (*Runtime, error) {
 			ImageHere: here{},
 		},
 		ready: make(chan struct{}), done: make(chan struct{}), started: make(chan *box), jobs: make(chan func(context.Context)),
-		boxes: map[string]*box{}, snapshots: map[string]*snapshot{}, copies: map[string]recorderCopy{},
+		boxes: map[string]*box{}, snapshots: map[string]*snapshot{}, copies: map[string]recorderCopy{}, answers: map[string]http.Handler{},
 	}
 	rt.images, err = image.Open(filepath.Join(opts.StateDir, "images"), &image.Options{
 		Points: guestPoints(), Hostname: guestHostname, InUse: rt.usersOf, Logger: opts.Logger, Now: opts.Now,

@@ -20,6 +20,26 @@ func (rt *Runtime) SetListen(address string) {
 	rt.listen = address
 }
 
+// Answer lets a handler answer other processes of this user at a path of the
+// state socket, below /glassbox/.
+func (rt *Runtime) Answer(path string, handler http.Handler) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.answers[path] = handler
+}
+
+// serveOther finds who answers at a path that is none of ours.
+func (rt *Runtime) serveOther(w http.ResponseWriter, r *http.Request) {
+	rt.mu.Lock()
+	handler := rt.answers[r.URL.Path]
+	rt.mu.Unlock()
+	if handler == nil {
+		http.NotFound(w, r)
+		return
+	}
+	handler.ServeHTTP(w, r)
+}
+
 func (rt *Runtime) serveStateOf(w http.ResponseWriter, _ *http.Request) {
 	rt.mu.Lock()
 	state := owner.State{PID: os.Getpid(), Version: rt.opts.Version, Listen: rt.listen}
@@ -46,6 +66,7 @@ const (
 // serveState serves the lifecycle API on the state socket until ctx ends.
 func (rt *Runtime) serveState(ctx context.Context) {
 	own := http.NewServeMux()
+	own.HandleFunc("/", rt.serveOther)
 	own.HandleFunc("GET "+owner.PathState, rt.serveStateOf)
 	own.HandleFunc("GET "+owner.PathHistories, rt.serveHistories)
 	own.HandleFunc("POST "+owner.PathHandOver, rt.serveHandOver)

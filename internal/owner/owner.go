@@ -15,6 +15,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,11 +27,12 @@ import (
 
 // The routes of an owner.
 const (
-	PathState     = "/glassbox/state"     // GET → State
-	PathHistories = "/glassbox/histories" // GET → every history, of ended sandboxes too
-	PathImages    = "/glassbox/images"    // GET → the images that are kept; and POST below it
-	PathLease     = "/glassbox/lease"     // GET, an answer that ends with the owner
-	PathHandOver  = "/glassbox/hand-over" // POST → 202 if the owner makes way for another, 409 if it stays
+	PathState     = "/glassbox/state"      // GET → State
+	PathHistories = "/glassbox/histories"  // GET → every history, of ended sandboxes too
+	PathImages    = "/glassbox/images"     // GET → the images that are kept; and POST below it
+	PathLoginLink = "/glassbox/login-link" // POST ?user= → Link, of a server
+	PathLease     = "/glassbox/lease"      // GET, an answer that ends with the owner
+	PathHandOver  = "/glassbox/hand-over"  // POST → 202 if the owner makes way for another, 409 if it stays
 )
 
 // State is what an owner says of itself.
@@ -38,6 +40,41 @@ type State struct {
 	PID     int    `json:"pid"`
 	Version string `json:"version"`
 	Listen  string `json:"listen"` // address of the TCP listener; empty: none
+}
+
+// Link signs in to the console of a server, once.
+type Link struct {
+	URL       string    `json:"url"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// Refusal is how a server says why not.
+type Refusal struct {
+	Code    sandbox.Code `json:"code"`
+	Message string       `json:"message"`
+}
+
+// LoginLink asks the server that owns the directory for a link.
+func LoginLink(ctx context.Context, dir, user string) (*Link, error) {
+	resp, err := ask(ctx, dir, http.MethodPost, PathLoginLink+"?"+url.Values{"user": {user}}.Encode())
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Close()
+	if resp.status == http.StatusNotFound {
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeUnavailable, Message: "what runs on " + dir + " is no server; start one with glassbox serve"}
+	}
+	var link struct {
+		Link
+		Refusal
+	}
+	if err := json.NewDecoder(resp).Decode(&link); err != nil {
+		return nil, answered(dir, resp.status)
+	}
+	if link.Code != "" {
+		return nil, &sandbox.Error{Op: "make sign-in link", Code: link.Code, Message: link.Message}
+	}
+	return &link.Link, nil
 }
 
 const op = "reach the local runtime"

@@ -182,7 +182,7 @@ const noteEvery = time.Minute
 
 // BySession returns who comes with the secret of a sign-in.
 func (d *Door) BySession(ctx context.Context, secret Secret) (*Visitor, error) {
-	needed := &sandbox.Error{Op: "come in", Code: CodeSignInNeeded, Message: "sign in first: this sign-in has ended or never was"}
+	needed := &sandbox.Error{Code: CodeSignInNeeded, Message: "sign in first: this sign-in has ended or never was"}
 	if !isOf(sessionPrefix, secret) {
 		return nil, needed
 	}
@@ -243,4 +243,26 @@ func (d *Door) SignOut(ctx context.Context, signInID, userID string) error {
 		err = &sandbox.Error{Op: "sign out", Code: CodeEntryNotFound, Message: "there is no such sign-in; it may have ended"}
 	}
 	return err
+}
+
+// ChangePassword changes a visitor's own password. Who has one must know it:
+// a browser that was left open is not enough. Other browsers are signed out.
+func (d *Door) ChangePassword(ctx context.Context, v *Visitor, current, next Secret) (*User, error) {
+	if err := d.admit(d.accounts, nameKey(v.User.Name)); err != nil {
+		return nil, err
+	}
+	var kept string
+	if err := d.db.QueryRow(ctx, `select coalesce(password, '') from users where id = ?`, v.User.ID).Scan(&kept); err != nil {
+		return nil, err
+	}
+	if kept != "" {
+		right, err := d.checkPassword(ctx, kept, current)
+		if err != nil {
+			return nil, err
+		}
+		if !right {
+			return nil, sandbox.Invalid("current", "is not this user's password")
+		}
+	}
+	return d.ChangeUser(ctx, v.User.ID, &UserChange{Password: &next}, v.Entry)
 }

@@ -50,7 +50,7 @@ func (d *Door) AddToken(ctx context.Context, userID, name string, scopes []Scope
 
 // ByToken returns who comes with a token.
 func (d *Door) ByToken(ctx context.Context, secret Secret) (*Visitor, error) {
-	invalid := &sandbox.Error{Op: "come in", Code: CodeToken, Message: "the token has expired, was revoked, or is none"}
+	invalid := &sandbox.Error{Code: CodeToken, Message: "the token has expired, was revoked, or is none"}
 	if !isOf(tokenPrefix, secret) {
 		return nil, invalid
 	}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/glassboxhq/glassbox/internal/console/act"
+	"github.com/glassboxhq/glassbox/internal/console/connection"
+	"github.com/glassboxhq/glassbox/internal/console/door"
+	"github.com/glassboxhq/glassbox/internal/db"
+	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
+	"github.com/glassboxhq/glassbox/internal/owner"
+	"github.com/glassboxhq/glassbox/internal/server"
+	"github.com/glassboxhq/glassbox/internal/vault"
+	"github.com/glassboxhq/glassbox/internal/version"
+	"github.com/glassboxhq/glassbox/web"
+)
+
+// console is the server's console: its database and what stands on it.
+type console struct {
+	db      *db.DB
+	door    *door.Door
+	acts    *act.Log
+	fleet   *connection.Fleet
+	base    *url.URL
+	handler http.Handler
+	running sync.WaitGroup
+}
+
+// newConsole opens the database and joins the parts.
+func (a *app) newConsole(ctx context.Context, s *serving, r *reach, l net.Listener, key string) (*console, error) {
+	address, err := s.database(a.settings.stateDir)
+	if err != nil {
+		return nil, err
+	}
+	keyFile := s.masterKeyFile
+	if keyFile == "" {
+		keyFile = filepath.Join(a.settings.stateDir, "console", "master_key")
+	}
+	keys, err := vault.Open(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	database, err := db.Open(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	c := &console{db: database, door: door.New(database, nil), acts: act.New(database), base: r.base(l)}
+	rt := a.owned().rt
+	c.fleet = connection.NewFleet(database, keys, &connection.Options{Dial: dialService, Local: &localService{rt}, Allowed: r.allowed})
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err == nil {
+		c.handler, err = server.New(&server.Options{
+			DB: database, Door: c.door, Acts: c.acts, Fleet: c.fleet, Page: web.Page(),
+			Lifecycle: lifecycle.New(rt, &lifecycle.Options{
+				APIKey: key, Version: version.String(), Here: a.flags.here, Hosts: r.names(), Logger: a.logger(),
+			}),
+			Hosts: r.hosts, Public: r.public, Proxies: r.proxies, OnlyProxies: r.only, TLS: r.tls != nil, Port: port,
+			Version: version.String(), Logger: a.logger(),
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, database.Close())
+	}
+	rt.Answer(owner.PathLoginLink, http.HandlerFunc(c.serveLoginLink))
+	return c, nil
+}
+
+// names are those under which the server is reached.
+func (r *reach) names() []string {
+	if r.public == nil {
+		return r.hosts
+	}
+	return append([]string{r.public.Hostname()}, r.hosts...)
+}
+
+// actsKept is how long it can be looked up who did what.
+const (
+	actsKept   = 365 * 24 * time.Hour
+	sweepEvery = time.Hour
+)
+
+// run removes what is kept no longer, until ctx ends.
+func (c *console) run(ctx context.Context, a *app) {
+	c.running.Go(func() {
+		tick := time.NewTicker(sweepEvery)
+		defer tick.Stop()
+		for {
+			if err := errors.Join(c.door.Sweep(ctx), c.acts.Sweep(ctx, time.Now().Add(-actsKept))); err != nil && ctx.Err() == nil {
+				a.logger().ErrorContext(ctx, "what has expired is not removed", "error", err)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	})
+}
+
+// close ends the console, after run has.
+func (c *console) close() error {
+	c.running.Wait()
+	c.fleet.Close()
+	return c.db.Close()
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+// serving is how the server is reached and where it keeps its own things. It
+// is read from flags and the environment only: a file .env that came with
+// somebody else's work must not open a door.
+type serving struct {
+	listen         string
+	tlsCert        string
+	tlsKey         string
+	publicURL      string
+	proxies        []string
+	databaseURL    string
+	masterKeyFile  string
+	allowEndpoints []string
+}
+
+// flags adds the flags. What is not given comes from the environment.
+func (s *serving) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.listen, "listen", fromEnv("GLASSBOX_LISTEN", listenHost), "`address` to listen at; beyond the loopback it needs TLS or a proxy (GLASSBOX_LISTEN)")
+	flags.StringVar(&s.tlsCert, "tls-cert", fromEnv("GLASSBOX_TLS_CERT", ""), "`file` of the certificate (GLASSBOX_TLS_CERT)")
+	flags.StringVar(&s.tlsKey, "tls-key", fromEnv("GLASSBOX_TLS_KEY", ""), "`file` of its key (GLASSBOX_TLS_KEY)")
+	flags.StringVar(&s.publicURL, "public-url", fromEnv("GLASSBOX_PUBLIC_URL", ""), "`address` that browsers see, of a proxy before this server (GLASSBOX_PUBLIC_URL)")
+	flags.StringSliceVar(&s.proxies, "trusted-proxy", listFrom("GLASSBOX_TRUSTED_PROXY"), "`network` of that proxy; nobody else may come then (GLASSBOX_TRUSTED_PROXY)")
+	flags.StringVar(&s.databaseURL, "database-url", "", "postgres:// `URL`, else an SQLite file in the state folder (GLASSBOX_DATABASE_URL, GLASSBOX_DATABASE_URL_FILE)")
+	flags.StringVar(&s.masterKeyFile, "master-key-file", fromEnv("GLASSBOX_MASTER_KEY_FILE", ""), "`file` of the key that seals credentials, made if it is not there (GLASSBOX_MASTER_KEY_FILE)")
+	flags.StringSliceVar(&s.allowEndpoints, "allow-endpoint", listFrom("GLASSBOX_ALLOW_ENDPOINT"), "`network` in which services may be although it is link-local or reserved (GLASSBOX_ALLOW_ENDPOINT)")
+}
+
+func fromEnv(name, missing string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return missing
+}
+
+func listFrom(name string) []string {
+	return strings.FieldsFunc(os.Getenv(name), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// database returns where the console's tables are.
+func (s *serving) database(stateDir string) (string, error) {
+	if s.databaseURL != "" {
+		return s.databaseURL, nil
+	}
+	if value := os.Getenv("GLASSBOX_DATABASE_URL"); value != "" {
+		return value, nil
+	}
+	if file := os.Getenv("GLASSBOX_DATABASE_URL_FILE"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", &sandbox.Error{Op: "read GLASSBOX_DATABASE_URL_FILE", Code: sandbox.CodePermission, Err: err}
+		}
+		return strings.TrimSpace(string(text)), nil
+	}
+	return filepath.Join(stateDir, "console", "console.sqlite3"), nil
+}
+
+// reach is how the server is reached, once that was found to be right.
+type reach struct {
+	address  string
+	tls      *tls.Config // nil: none
+	public   *url.URL    // nil: browsers see the server itself
+	proxies  []netip.Prefix
+	only     bool // proxies and this machine may come, nobody else
+	hosts    []string
+	allowed  []netip.Prefix // of endpoints
+	loopback bool
+}
+
+// reach checks how the server is to be reached.
+func (s *serving) reach(port int) (*reach, error) {
+	r := &reach{address: net.JoinHostPort(strings.Trim(s.listen, "[]"), strconv.Itoa(port))}
+	addr, err := netip.ParseAddr(strings.Trim(s.listen, "[]"))
+	switch {
+	case s.listen == "localhost":
+		r.loopback = true
+	case err != nil:
+		return nil, usage("--listen must be an address, as 127.0.0.1 or 0.0.0.0, not %q", s.listen)
+	default:
+		r.loopback = addr.Unmap().IsLoopback()
+		if !addr.IsUnspecified() {
+			r.hosts = []string{addr.String()}
+		}
+	}
+	if r.proxies, err = prefixes("--trusted-proxy", s.proxies); err != nil {
+		return nil, err
+	}
+	if r.allowed, err = prefixes("--allow-endpoint", s.allowEndpoints); err != nil {
+		return nil, err
+	}
+	if s.publicURL != "" {
+		if r.public, err = publicURL(s.publicURL); err != nil {
+			return nil, err
+		}
+	}
+	if (s.tlsCert == "") != (s.tlsKey == "") {
+		return nil, usage("--tls-cert and --tls-key belong together")
+	}
+	if s.tlsCert != "" {
+		pair := &certificate{cert: s.tlsCert, key: s.tlsKey}
+		if _, err := pair.get(nil); err != nil {
+			return nil, err
+		}
+		r.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get, NextProtos: []string{"h2", "http/1.1"}}
+	}
+	behindProxy := r.public != nil && len(r.proxies) > 0
+	r.only = behindProxy && r.tls == nil
+	if !r.loopback && r.tls == nil && !behindProxy {
+		return nil, usage("--listen %s is reached by others: give --tls-cert and --tls-key, or behind a proxy that speaks TLS --public-url and --trusted-proxy", s.listen)
+	}
+	if r.only && !r.loopback && r.public.Scheme != "https" {
+		return nil, usage("--public-url must be https where others reach this server: the proxy has to speak TLS")
+	}
+	return r, nil
+}
+
+func prefixes(flag string, texts []string) (list []netip.Prefix, err error) {
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if addr, addrErr := netip.ParseAddr(text); err != nil && addrErr == nil {
+			p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			return nil, usage("%s must be an address or a network, as 10.0.0.0/8, not %q", flag, text)
+		}
+		list = append(list, p.Masked())
+	}
+	return list, nil
+}
+
+func publicURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, usage("--public-url must be the root of what browsers see, as https://glassbox.example")
+	}
+	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
+}
+
+// open listens.
+func (r *reach) open(ctx context.Context) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.address)
+	if err != nil {
+		return nil, &sandbox.Error{
+			Op: "listen at " + r.address, Code: sandbox.CodeUnavailable, Err: errors.Unwrap(err),
+			Message: "choose another port with --port or GLASSBOX_PORT, or stop what uses this one",
+		}
+	}
+	if r.tls != nil {
+		l = tls.NewListener(l, r.tls)
+	}
+	return l, nil
+}
+
+// base is the address that a browser is given.
+func (r *reach) base(l net.Listener) *url.URL {
+	if r.public != nil {
+		return r.public
+	}
+	u := &url.URL{Scheme: "http", Host: l.Addr().String()}
+	if r.tls != nil {
+		u.Scheme = "https"
+	}
+	if addr, err := netip.ParseAddrPort(u.Host); err == nil && addr.Addr().IsUnspecified() {
+		u.Host = net.JoinHostPort("localhost", strconv.Itoa(int(addr.Port())))
+	}
+	return u
+}
+
+// certificate is read again when its file was replaced, as by a renewal.
+type certificate struct {
+	cert, key string
+
+	mu     sync.Mutex
+	loaded *tls.Certificate
+	at     time.Time
+}
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info, err := os.Stat(c.cert)
+	if err == nil && c.loaded != nil && info.ModTime().Equal(c.at) {
+		return c.loaded, nil
+	}
+	if err == nil {
+		var pair tls.Certificate
+		if pair, err = tls.LoadX509KeyPair(c.cert, c.key); err == nil {
+			c.loaded, c.at = &pair, info.ModTime()
+		}
+	}
+	if c.loaded != nil { // the old one, while the new one is being written
+		return c.loaded, nil
+	}
+	return nil, &sandbox.Error{Op: "read certificate", Code: sandbox.CodeInvalid, Err: err, Message: "see --tls-cert and --tls-key"}
+}
