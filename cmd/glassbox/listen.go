@@ -88,19 +88,11 @@ type reach struct {
 
 // reach checks how the server is to be reached.
 func (s *serving) reach(port int) (*reach, error) {
-	r := &reach{address: net.JoinHostPort(strings.Trim(s.listen, "[]"), strconv.Itoa(port))}
-	addr, err := netip.ParseAddr(strings.Trim(s.listen, "[]"))
-	switch {
-	case s.listen == "localhost":
-		r.loopback = true
-	case err != nil:
-		return nil, usage("--listen must be an address, as 127.0.0.1 or 0.0.0.0, not %q", s.listen)
-	default:
-		r.loopback = addr.Unmap().IsLoopback()
-		if !addr.IsUnspecified() {
-			r.hosts = []string{addr.String()}
-		}
+	r := &reach{}
+	if err := r.at(s.listen, port); err != nil {
+		return nil, err
 	}
+	var err error
 	if r.proxies, err = prefixes("--trusted-proxy", s.proxies); err != nil {
 		return nil, err
 	}
@@ -112,25 +104,57 @@ func (s *serving) reach(port int) (*reach, error) {
 			return nil, err
 		}
 	}
-	if (s.tlsCert == "") != (s.tlsKey == "") {
+	if r.tls, err = s.tls(); err != nil {
+		return nil, err
+	}
+	return r, r.guard(s.listen)
+}
+
+// at takes the address to listen at.
+func (r *reach) at(listen string, port int) error {
+	bare := strings.Trim(listen, "[]")
+	r.address = net.JoinHostPort(bare, strconv.Itoa(port))
+	if listen == "localhost" {
+		r.loopback = true
+		return nil
+	}
+	addr, err := netip.ParseAddr(bare)
+	if err != nil {
+		return usage("--listen must be an address, as 127.0.0.1 or 0.0.0.0, not %q", listen)
+	}
+	r.loopback = addr.Unmap().IsLoopback()
+	if !addr.IsUnspecified() {
+		r.hosts = []string{addr.String()}
+	}
+	return nil
+}
+
+// tls returns how TLS is spoken; nil: it is not.
+func (s *serving) tls() (*tls.Config, error) {
+	switch {
+	case (s.tlsCert == "") != (s.tlsKey == ""):
 		return nil, usage("--tls-cert and --tls-key belong together")
+	case s.tlsCert == "":
+		return nil, nil
 	}
-	if s.tlsCert != "" {
-		pair := &certificate{cert: s.tlsCert, key: s.tlsKey}
-		if _, err := pair.get(nil); err != nil {
-			return nil, err
-		}
-		r.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get, NextProtos: []string{"h2", "http/1.1"}}
+	pair := &certificate{cert: s.tlsCert, key: s.tlsKey}
+	if _, err := pair.get(nil); err != nil {
+		return nil, err
 	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get, NextProtos: []string{"h2", "http/1.1"}}, nil
+}
+
+// guard refuses to be reached by others in the clear.
+func (r *reach) guard(listen string) error {
 	behindProxy := r.public != nil && len(r.proxies) > 0
 	r.only = behindProxy && r.tls == nil
 	if !r.loopback && r.tls == nil && !behindProxy {
-		return nil, usage("--listen %s is reached by others: give --tls-cert and --tls-key, or behind a proxy that speaks TLS --public-url and --trusted-proxy", s.listen)
+		return usage("--listen %s is reached by others: give --tls-cert and --tls-key, or behind a proxy that speaks TLS --public-url and --trusted-proxy", listen)
 	}
 	if r.only && !r.loopback && r.public.Scheme != "https" {
-		return nil, usage("--public-url must be https where others reach this server: the proxy has to speak TLS")
+		return usage("--public-url must be https where others reach this server: the proxy has to speak TLS")
 	}
-	return r, nil
+	return nil
 }
 
 func prefixes(flag string, texts []string) (list []netip.Prefix, err error) {

@@ -70,7 +70,7 @@ func (s *Server) follow(ctx context.Context, v *visit, in *eventsQuery) (*huma.S
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		defer func() { <-s.streams }()
-		defer h.Close() //nolint:errcheck // nothing is written
+		defer h.Close()
 		r, w := humachi.Unwrap(c)
 		f := &follower{s: s, v: v, h: h, r: r, w: w, control: http.NewResponseController(w), after: after}
 		f.run(c.Context())

@@ -49,6 +49,7 @@ func (r *runtime) Create(_ context.Context, spec *sandbox.Spec) (*sandbox.Info, 
 	info := &sandbox.Info{ID: id.NewRandom(), Name: spec.Name, State: sandbox.Running, Image: spec.Image, CreatedAt: time.Now().UTC()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	info.CreatedAt = info.CreatedAt.Add(time.Duration(len(r.list)) * time.Millisecond) // one after the other
 	r.list = append(r.list, info)
 	return info, nil
 }

@@ -92,9 +92,15 @@ var kinds = map[sandbox.Code]struct {
 	connection.CodeAddress:  {http.StatusForbidden, ""},
 	connection.CodeSealed:   {http.StatusConflict, ""},
 
-	sandbox.CodeUnavailable: {http.StatusBadGateway, "see that the service runs; POST …/connections/{connection}/test tells more"},
-	// What a service refuses to us is no fault of who asks us.
-	sandbox.CodeUnauthorized: {http.StatusBadGateway, "an admin has to give the connection's key anew"},
+	// What a service behind a connection does not do is no fault of this
+	// server, nor of who asks: see docs/decisions.md.
+	sandbox.CodeUnavailable:  {http.StatusFailedDependency, "see that the service runs; POST …/connections/{connection}/test tells more"},
+	sandbox.CodeProvider:     {http.StatusFailedDependency, "POST …/connections/{connection}/test tells more"},
+	sandbox.CodeTimeout:      {http.StatusFailedDependency, "POST …/connections/{connection}/test tells more"},
+	sandbox.CodeInterrupted:  {http.StatusFailedDependency, "look whether it was done before it is tried again"},
+	sandbox.CodeUnauthorized: {http.StatusFailedDependency, "an admin has to give the connection's key anew"},
+	sandbox.CodeUnsupported:  {http.StatusConflict, ""},
+	sandbox.CodeIsolation:    {http.StatusConflict, "glassbox doctor tells what this machine lacks"},
 	sandbox.CodeCancelled:    {499, ""},
 }
 
@@ -136,7 +142,7 @@ func (s *Server) problemOf(err error, v *visit) *Problem {
 
 // joined lists the errors that came together.
 func joined(err error) (list []*sandbox.Error) {
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what errors.Join made
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		if _, one := err.(*sandbox.Error); !one { //nolint:errorlint // as above
 			for _, e := range many.Unwrap() {
 				list = append(list, joined(e)...)

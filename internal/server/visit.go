@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/glassboxhq/glassbox/internal/console/door"
@@ -64,8 +65,8 @@ func (s *Server) isProxy(addr netip.Addr) bool {
 // that is none of them. What stands before it anybody may have written.
 func (s *Server) forwardedFor(r *http.Request, peer string) string {
 	list := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(list) - 1; i >= 0; i-- {
-		addr, err := netip.ParseAddr(strings.TrimSpace(list[i]))
+	for _, text := range slices.Backward(list) {
+		addr, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
 			return peer
 		}

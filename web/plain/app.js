@@ -58,7 +58,7 @@ const send = (path, body) => ask(path, {
 
 function show(title, ...children) {
   document.title = title ? `${plain(title)} · Glassbox` : 'Glassbox'
-  main.replaceChildren(...children)
+  main.replaceChildren(...children.filter((child) => child !== null))
 }
 
 function notice(error) {
@@ -231,7 +231,7 @@ async function sandbox(connection, id) {
   const title = box.name || box.id
   show(title, el('p', {}, el('a', { href: '/sandboxes' }, '← Sandboxes')),
     el('div', { class: 'bar' }, el('div', {}, el('h1', {}, word(title)), el('span', { class: 'quiet mono' }, plain(box.id))),
-      el('div', {}, state(box.state), ' · expires ', expiry(box))),
+      el('div', {}, state(box.state), box.gone_at ? ' · ' : ' · expires ', expiry(box))),
     box.message ? el('p', { class: 'notice' }, plain(box.message)) : null, list, more)
   const older = async (cursor) => {
     const page = await read(`${base}/operations?limit=50${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`)

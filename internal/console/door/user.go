@@ -105,20 +105,8 @@ func (d *Door) ChangeUser(ctx context.Context, userID string, change *UserChange
 		hashed = sql.NullString{String: text, Valid: true}
 	}
 	err := d.whileAdmins(ctx, func(tx *db.Tx) error {
-		if change.Role != nil {
-			if _, err := tx.Exec(ctx, `update users set role = ? where id = ?`, *change.Role, userID); err != nil {
-				return err
-			}
-		}
-		if change.Disabled != nil {
-			if _, err := tx.Exec(ctx, `update users set disabled = ? where id = ?`, number(*change.Disabled), userID); err != nil {
-				return err
-			}
-		}
-		if change.Password != nil {
-			if _, err := tx.Exec(ctx, `update users set password = ? where id = ?`, hashed, userID); err != nil {
-				return err
-			}
+		if err := apply(ctx, tx, userID, change, hashed); err != nil {
+			return err
 		}
 		if _, err := tx.Exec(ctx, `delete from sign_ins where user_id = ? and id <> ?`, userID, keep); err != nil {
 			return err
@@ -133,6 +121,26 @@ func (d *Door) ChangeUser(ctx context.Context, userID string, change *UserChange
 		return nil, err
 	}
 	return d.User(ctx, userID)
+}
+
+// apply makes the change itself, with the hash of the new password.
+func apply(ctx context.Context, tx *db.Tx, userID string, change *UserChange, hashed sql.NullString) error {
+	if change.Role != nil {
+		if _, err := tx.Exec(ctx, `update users set role = ? where id = ?`, *change.Role, userID); err != nil {
+			return err
+		}
+	}
+	if change.Disabled != nil {
+		if _, err := tx.Exec(ctx, `update users set disabled = ? where id = ?`, number(*change.Disabled), userID); err != nil {
+			return err
+		}
+	}
+	if change.Password != nil {
+		if _, err := tx.Exec(ctx, `update users set password = ? where id = ?`, hashed, userID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RemoveUser removes a user with all that opens the door for it.
