@@ -112,6 +112,9 @@ func (s *Server) routeSandboxes() {
 			if err == nil {
 				err = service.Delete(ctx, in.Sandbox)
 			}
+			if err == nil {
+				s.opts.Fleet.Deleted(in.Connection, in.Sandbox)
+			}
 			return nil, err
 		})
 	s.routeLives()

@@ -117,6 +117,21 @@ func (f *Fleet) drop(connectionID string) {
 	}
 }
 
+// Deleted forgets a sandbox that was deleted through here, until the service
+// is asked again.
+func (f *Fleet) Deleted(connectionID, sandboxID string) {
+	f.mu.Lock()
+	m := f.members[connectionID]
+	f.mu.Unlock()
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// Whoever was told the list still reads it.
+	m.list = slices.DeleteFunc(slices.Clone(m.list), func(b *Sandbox) bool { return b.ID == sandboxID })
+}
+
 // Seen is what was seen of a connection last.
 type Seen struct {
 	Connection *Connection
