@@ -180,3 +180,27 @@ func TestSecretIsNotPrinted(t *testing.T) {
 		}
 	}
 }
+
+// What a database holds may be anything: it opens, or it does not.
+func FuzzUnseal(f *testing.F) {
+	v, err := vault.Open(filepath.Join(f.TempDir(), "key"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	good, err := v.Seal("secret", "a")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good, "a")
+	f.Add(good, "b")
+	f.Add([]byte{1}, "a")
+	f.Fuzz(func(t *testing.T, sealed []byte, place string) {
+		secret, err := v.Unseal(sealed, place)
+		if (err == nil) != (place == "a" && bytes.Equal(sealed, good)) {
+			t.Errorf("%q opens: %v", place, err)
+		}
+		if err != nil && secret != "" {
+			t.Error("a secret beside an error")
+		}
+	})
+}
