@@ -204,6 +204,7 @@ func TestLimits(t *testing.T) {
 		layers [][]byte
 	}{
 		{"one file", [][]byte{zeros}},
+		{"holes", [][]byte{sparse(t, "holes", 7<<30)}},
 		{"many files", [][]byte{tarOf(t, many...)}},
 		{"together", [][]byte{tarOf(t, file("a", strings.Repeat("a", 700<<10))), tarOf(t, file("b", strings.Repeat("b", 700<<10)))}},
 		{"behind the last entry", [][]byte{append(tarOf(t, file("a", "x")), make([]byte, 8<<20)...)}},
@@ -219,4 +220,24 @@ func TestLimits(t *testing.T) {
 			nothingLeft(t, dir, 0)
 		})
 	}
+}
+
+// sparse is a tar of one file that has only a hole, as old versions of GNU tar
+// write it: a few bytes stand for as many as it likes.
+func sparse(t testing.TB, name string, size int64) []byte {
+	t.Helper()
+	b := tarOf(t, file(name, ""))
+	field := func(at int, n int64) { copy(b[at:], fmt.Sprintf("%011o\x00", n)) }
+	b[156] = 'S'
+	copy(b[257:], "ustar  \x00")
+	field(386, size) // one piece, at the end,
+	field(398, 0)    // with nothing in it
+	field(483, size)
+	copy(b[148:], "        ")
+	sum := 0
+	for _, c := range b[:512] {
+		sum += int(c)
+	}
+	copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
+	return b
 }
