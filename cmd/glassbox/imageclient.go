@@ -41,7 +41,11 @@ func (a *app) localImages() *imageClient {
 }
 
 // ask sends a request, and hands back an answer that is none of a fault.
-func (c *imageClient) ask(ctx context.Context, method, route string, query url.Values, body io.Reader) (io.ReadCloser, error) {
+func (c *imageClient) ask(ctx context.Context, route string, query url.Values, body io.Reader) (io.ReadCloser, error) {
+	method := http.MethodPost
+	if route == "" { // the list
+		method = http.MethodGet
+	}
 	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+owner.PathImages+route+"?"+query.Encode(), body)
 	if err != nil {
 		return nil, err
@@ -67,8 +71,8 @@ func (c *imageClient) ask(ctx context.Context, method, route string, query url.V
 	return nil, wire.DecodeFault(resp.StatusCode, text)
 }
 
-func (c *imageClient) call(ctx context.Context, method, route string, query url.Values, body io.Reader, into any) error {
-	answer, err := c.ask(ctx, method, route, query, body)
+func (c *imageClient) call(ctx context.Context, route string, query url.Values, body io.Reader, into any) error {
+	answer, err := c.ask(ctx, route, query, body)
 	if err != nil {
 		return err
 	}
@@ -79,26 +83,26 @@ func (c *imageClient) call(ctx context.Context, method, route string, query url.
 func named(name string) url.Values { return url.Values{"name": {name}} }
 
 func (c *imageClient) list(ctx context.Context) (list []*image.Image, err error) {
-	err = c.call(ctx, http.MethodGet, "", nil, nil, &list)
+	err = c.call(ctx, "", nil, nil, &list)
 	return list, err
 }
 
 func (c *imageClient) remove(ctx context.Context, name string) (*image.Removed, error) {
 	gone := &image.Removed{}
-	return gone, c.call(ctx, http.MethodPost, "/remove", named(name), nil, gone)
+	return gone, c.call(ctx, "/remove", named(name), nil, gone)
 }
 
 func (c *imageClient) prune(ctx context.Context) (*image.Removed, error) {
 	gone := &image.Removed{}
 	done := c.app.progress("removing images")
 	defer done()
-	return gone, c.call(ctx, http.MethodPost, "/prune", nil, nil, gone)
+	return gone, c.call(ctx, "/prune", nil, nil, gone)
 }
 
 func (c *imageClient) load(ctx context.Context, archive io.Reader, name string) (list []*image.Image, err error) {
 	done := c.app.progress("loading images")
 	defer done()
-	err = c.call(ctx, http.MethodPost, "/load", named(name), archive, &list)
+	err = c.call(ctx, "/load", named(name), archive, &list)
 	return list, err
 }
 
@@ -109,7 +113,7 @@ func (c *imageClient) pull(ctx context.Context, name string, missing bool) (*ima
 	if missing {
 		query.Set("missing", "yes")
 	}
-	answer, err := c.ask(ctx, http.MethodPost, "/pull", query, nil)
+	answer, err := c.ask(ctx, "/pull", query, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +132,7 @@ func (c *imageClient) pull(ctx context.Context, name string, missing bool) (*ima
 		case e.Status == nil:
 			return e.Image, nil
 		}
-		text := "pulling " + name + ": " + e.Status.String()
+		text := "pulling " + name + ": " + e.String()
 		shown.Store(&text)
 	}
 }

@@ -298,7 +298,7 @@ func TestOtherUsersProcessesEnd(t *testing.T) {
 	rt := startRuntime(t, options(t, t.TempDir()))
 	info := create(t, rt, &sandbox.Spec{Image: name})
 	const runs = "grep -q [5]4321 /proc/[0-9]*/cmdline 2>/dev/null && echo runs || echo gone" // not itself
-	go try(t.Context(), rt, info.ID, "sleep 54321; true")                                     //nolint:errcheck // it is lost with the recorder
+	go func() { _, _ = try(t.Context(), rt, info.ID, "sleep 54321; true") }()                 // it is lost with the recorder
 	eventually(t, "it runs", func() bool { return run(t, rt, info.ID, runs).stdout == "runs\n" })
 	kill := &wire.CommandRequest{ID: id.New(), Line: "kill -9 $PPID; sleep 1", User: &sandbox.User{UID: 0}}
 	if _, err := tryCommand(t.Context(), rt, info.ID, kill); err == nil {

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
-	"log"
+	"log" //nolint:depguard // the registry wants one, to be silent
 	"net/http"
 	"net/http/httptest"
 	"os"

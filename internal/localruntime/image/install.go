@@ -97,7 +97,12 @@ func (s *Store) unpack(ctx context.Context, dir string, config *v1.ConfigFile, c
 	left := s.opts.Limits.Bytes + int64(s.opts.Limits.Entries)*4096 // with what tar puts between files
 	for i, open := range c.layers {
 		p.phase(fmt.Sprintf("unpacking layer %d of %d", i+1, len(c.layers)))
-		if left, err = s.apply(ctx, u, open, config.RootFS.DiffIDs[i], left, p); err != nil {
+		packed, err := open()
+		if err == nil {
+			left, err = s.apply(ctx, u, &packedLayer{packed, config.RootFS.DiffIDs[i], p}, left)
+			err = errors.Join(err, packed.Close())
+		}
+		if err != nil {
 			return nil, fmt.Errorf("layer %d of %d: %w", i+1, len(c.layers), err)
 		}
 	}
@@ -117,22 +122,24 @@ func (s *Store) unpack(ctx context.Context, dir string, config *v1.ConfigFile, c
 	}, nil
 }
 
+// packedLayer is a layer as it came, and the digest of what is in it.
+type packedLayer struct {
+	io.Reader
+	diffID   v1.Hash
+	progress *Progress
+}
+
 // apply applies one layer, and returns how much may be unpacked after it.
-func (s *Store) apply(ctx context.Context, u *unpacker, open func() (io.ReadCloser, error), diffID v1.Hash, left int64, p *Progress) (int64, error) {
-	if err := isDigest(diffID); err != nil {
+func (s *Store) apply(ctx context.Context, u *unpacker, l *packedLayer, left int64) (int64, error) {
+	if err := isDigest(l.diffID); err != nil {
 		return 0, err
 	}
-	packed, err := open()
-	if err != nil {
-		return 0, err
-	}
-	defer packed.Close()
-	plain, err := decompress(packed)
+	plain, err := decompress(l)
 	if err != nil {
 		return 0, fmt.Errorf("decompress: %w", err)
 	}
 	defer plain.Close()
-	sum := newSum(p.count(io.LimitReader(plain, left+1)))
+	sum := newSum(l.progress.count(io.LimitReader(plain, left+1)))
 	from := s.room(sum)
 	if err = u.layer(ctx, from); err == nil {
 		_, err = io.Copy(io.Discard, from) // what stands behind the last entry counts, too
@@ -142,7 +149,7 @@ func (s *Store) apply(ctx context.Context, u *unpacker, open func() (io.ReadClos
 		return 0, u.tooLarge()
 	case err != nil:
 		return 0, err
-	case !sum.is(diffID):
+	case !sum.is(l.diffID):
 		return 0, fmt.Errorf("%w: what is in it is not what its digest says", ErrHostile)
 	}
 	return left - sum.read, nil

@@ -144,8 +144,12 @@ func FuzzLayer(f *testing.F) {
 	check(f, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
 	lower := tarOf(f, link("out", outside), link("up", "dir"), file("dir/file", "x"), hard("hard", "dir/file"))
 	for _, seed := range [][]entry{
-		{file("out/new", "x")}, {file("dir/.wh.file", "")}, {file("dir/.wh..wh..opq", "")}, {hard("a", "out/secret")},
-		{dir("dir"), link("dir/l", "../.."), file("dir/l/x", "x")}, {link("a", "b"), hard("c", "a"), file("c/d", "x")},
+		{file("out/new", "x")},
+		{file("dir/.wh.file", "")},
+		{file("dir/.wh..wh..opq", "")},
+		{hard("a", "out/secret")},
+		{dir("dir"), link("dir/l", "../.."), file("dir/l/x", "x")},
+		{link("a", "b"), hard("c", "a"), file("c/d", "x")},
 	} {
 		f.Add(tarOf(f, seed...))
 	}
