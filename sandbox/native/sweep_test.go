@@ -40,11 +40,12 @@ func waitWritten(t *testing.T, dir string) {
 		info, err := os.Stat(names[0])
 		return err == nil && info.Size() > 0
 	}
-	for deadline := time.Now().Add(30 * time.Second); !begun(); {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); !begun(); <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatal("the write did not begin")
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
