@@ -238,21 +238,10 @@ func (s *Session) begin(ctx context.Context, op *history.Operation) (*act, *hist
 		return a, nil, nil
 	}
 	a.masked = maskOperation(s.opts.Mask, op)
-	if ctx.Err() != nil {
-		return nil, nil, sandbox.FromContext(ctx, "begin "+op.Type)
-	}
-	// Who leaves now must not leave behind a record that nobody ends.
-	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
-	defer cancel()
-	err := s.store.Begin(recording, op)
+	err := a.write(ctx, op)
 	switch {
-	case err == nil:
-		a.recorded = true
-		s.debts.resume()
-		if ctx.Err() != nil {
-			return nil, nil, a.fail(ctx, sandbox.FromContext(ctx, "begin "+op.Type))
-		}
-		return a, nil, nil
+	case a.recorded: // and ended, if err tells that the caller has left
+		return a, nil, err
 	case errors.Is(err, sandbox.ErrExists):
 		earlier, err := s.store.Get(ctx, op.ID)
 		if err != nil {
@@ -270,6 +259,25 @@ func (s *Session) begin(ctx context.Context, op *history.Operation) (*act, *hist
 		return a, nil, nil
 	}
 	return nil, nil, err
+}
+
+// write writes the beginning down. Who leaves meanwhile must not leave behind a
+// record that nobody ends.
+func (a *act) write(ctx context.Context, op *history.Operation) error {
+	if ctx.Err() != nil {
+		return sandbox.FromContext(ctx, "begin "+op.Type)
+	}
+	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	if err := a.s.store.Begin(recording, op); err != nil {
+		return err
+	}
+	a.recorded = true
+	a.s.debts.resume()
+	if ctx.Err() != nil {
+		return a.fail(ctx, sandbox.FromContext(ctx, "begin "+op.Type))
+	}
+	return nil
 }
 
 // Import records an operation that has ended elsewhere.
