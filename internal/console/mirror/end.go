@@ -21,7 +21,7 @@ func (m *Mirror) End(ctx context.Context, h *History, why string, gap bool) erro
 		}
 		s := &storing{tx: tx, h: &next, nos: map[string]int64{}, now: m.now()}
 		b := &Batch{}
-		if err := s.settle(ctx, b, why); err != nil {
+		if err := s.settle(ctx, b, why, func(string) bool { return true }); err != nil {
 			return err
 		}
 		if gap {
@@ -39,13 +39,16 @@ func (m *Mirror) End(ctx context.Context, h *History, why string, gap bool) erro
 }
 
 // settle turns what still runs, as the history has it, into what is known.
-func (s *storing) settle(ctx context.Context, b *Batch, why string) error {
+func (s *storing) settle(ctx context.Context, b *Batch, why string, which func(id string) bool) error {
 	running, err := db.Collect(ctx, s.tx, scanKept, `select `+operationColumns+` from mirror_operations o
 		where o.history = ? and o.status = 'started' order by o.seq`, s.h.No)
 	if err != nil {
 		return err
 	}
 	for _, k := range running {
+		if !which(k.ID) {
+			continue
+		}
 		k.Status, k.Result = sandbox.Lost, history.Encode(map[string]any{"reason": why})
 		if k.Command != nil {
 			k.Command.Recording, k.Command.OutputComplete = sandbox.RecordedPart, false

@@ -107,11 +107,17 @@ create table mirror_changes (
 );
 create index mirror_changes_op on mirror_changes (op);
 
+create table mirror_meta (
+  key text primary key,
+  value text not null
+);
+
 -- By number of the operation, times 1024, plus the part of its output.
 {{grams}};
 
 -- +goose Down
 drop table mirror_index;
+drop table mirror_meta;
 drop table mirror_changes;
 drop table mirror_terminals;
 drop table mirror_output;
