@@ -67,6 +67,7 @@ create table mirror_operations (
 );
 create index mirror_operations_seq on mirror_operations (history, seq, bytes);
 create index mirror_operations_id on mirror_operations (id);
+create index mirror_operations_history on mirror_operations (history, started_at, no);
 create index mirror_operations_time on mirror_operations (started_at, no);
 create index mirror_operations_status on mirror_operations (status, started_at, no);
 create index mirror_operations_type on mirror_operations (type, started_at, no);
