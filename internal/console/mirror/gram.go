@@ -21,11 +21,16 @@ const gramBits = 25
 
 type gramSet map[uint32]struct{}
 
-// add takes the grams of a text, which is folded.
+// add takes the grams of a text, which is folded. A byte that is no UTF-8 parts
+// two texts: whoever looks for something looks for characters.
 func (g gramSet) add(text string) {
 	var a, b rune = -1, -1 // the two before
 	var wideA, wideB bool
 	for _, c := range text {
+		if c == utf8.RuneError {
+			a, b, wideA, wideB = -1, -1, false, false
+			continue
+		}
 		wide := isWide(c)
 		switch {
 		case b >= 0 && (wide || wideB):

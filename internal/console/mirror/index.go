@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	indexStep  = 100     // operations, of which one transaction has the grams
-	indexBytes = 1 << 20 // of grams and their texts in one transaction
+	indexStep  = 100      // operations, of which one transaction has the grams
+	indexGrams = 32 << 10 // in one transaction, for which what is recorded waits
 	indexEvery = 5 * time.Second
 )
 
@@ -77,7 +77,7 @@ func (m *Mirror) indexAll(ctx context.Context, list []*kept) error {
 				d.of = k
 			}
 			docs = append(docs, d)
-			if size += 8 * len(d.grams); size > indexBytes {
+			if size += len(d.grams); size > indexGrams {
 				if err := flush(); err != nil {
 					return err
 				}

@@ -1,9 +1,11 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -115,21 +117,17 @@ func (m *Mirror) List(ctx context.Context, q *Query) (*Result, error) {
 	}
 	w := &where{}
 	w.filter(&q.Filter)
-	if err := m.scope(ctx, w, q); err != nil {
+	scope, err := m.scope(ctx, q)
+	if err != nil {
 		return nil, err
 	}
 	if q.Text != "" {
+		if scope != nil {
+			w.histories(scope, ``)
+		}
 		return m.search(ctx, w, q, limit)
 	}
-	if q.Cursor != "" {
-		var at, no int64
-		if err := readCursor(q.Cursor, "t%d.%d", &at, &no); err != nil {
-			return nil, err
-		}
-		w.add(`(o.started_at, o.no) < (?, ?)`, at, no)
-	}
-	list, err := db.Collect(ctx, m.db, scanKept, `select `+operationColumns+` from mirror_operations o
-		where `+w.String()+` order by o.started_at desc, o.no desc limit ?`, append(w.args, limit+1)...)
+	list, err := m.newest(ctx, w, q.Cursor, scope, limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -144,22 +142,59 @@ func (m *Mirror) List(ctx context.Context, q *Query) (*Result, error) {
 	return result, m.name(ctx, result.Hits)
 }
 
-// scope restricts a query to a connection or a sandbox.
-func (m *Mirror) scope(ctx context.Context, w *where, q *Query) error {
+// newest lists operations in the order of their beginning. Of a few histories
+// each is read by itself, in that order; of many, all are.
+func (m *Mirror) newest(ctx context.Context, w *where, cursor string, scope []int64, limit int) ([]*kept, error) {
+	if cursor != "" {
+		var at, no int64
+		if err := readCursor(cursor, "t%d.%d", &at, &no); err != nil {
+			return nil, err
+		}
+		w.add(`(o.started_at, o.no) < (?, ?)`, at, no)
+	}
+	read := func(w *where) ([]*kept, error) {
+		return db.Collect(ctx, m.db, scanKept, `select `+operationColumns+` from mirror_operations o
+			where `+w.String()+` order by o.started_at desc, o.no desc limit ?`, append(w.args, limit)...)
+	}
+	const few = 8
+	if scope == nil || len(scope) > few {
+		if scope != nil {
+			w.histories(scope, `+`)
+		}
+		return read(w)
+	}
+	var list []*kept
+	for _, no := range scope {
+		one := w.clone()
+		one.add(`o.history = ?`, no)
+		part, err := read(one)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, part...)
+	}
+	slices.SortFunc(list, func(a, b *kept) int {
+		return cmp.Or(cmp.Compare(startOf(b.Operation), startOf(a.Operation)), cmp.Compare(b.no, a.no))
+	})
+	return list[:min(len(list), limit)], nil
+}
+
+// scope is the histories of a connection or a sandbox; nil: all.
+func (m *Mirror) scope(ctx context.Context, q *Query) ([]int64, error) {
 	if q.Connection == "" && q.Sandbox == "" {
-		return nil
+		return nil, nil
 	}
 	nos, err := db.Collect(ctx, m.db, number, `select no from mirror_histories where (connection_id = ? or ? = '') and (sandbox_id = ? or ? = '')`,
 		q.Connection, q.Connection, q.Sandbox, q.Sandbox)
-	if err != nil {
-		return err
+	if nos == nil {
+		nos = []int64{}
 	}
-	w.histories(nos)
-	return nil
+	return nos, err
 }
 
-// histories restricts a query to some histories.
-func (w *where) histories(nos []int64) {
+// histories restricts a query to some histories. plus keeps the database from
+// going by their index, where another one has the order that is asked for.
+func (w *where) histories(nos []int64, plus string) {
 	if len(nos) == 0 {
 		w.add(`1 = 0`)
 		return
@@ -168,7 +203,7 @@ func (w *where) histories(nos []int64) {
 	for i, no := range nos {
 		texts[i] = fmt.Sprint(no)
 	}
-	w.add(`o.history in (` + strings.Join(texts, ",") + `)`)
+	w.add(plus + `o.history in (` + strings.Join(texts, ",") + `)`)
 }
 
 // name fills in whose history each hit is of.

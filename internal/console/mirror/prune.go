@@ -120,7 +120,7 @@ func (k *kept) size() int64 { return int64(k.weigh()) + k.stdout + k.stderr }
 
 func (p *pruning) size(ctx context.Context) (size int64, err error) {
 	w := &where{}
-	w.histories(p.scope)
+	w.histories(p.scope, ``)
 	return size, p.m.db.QueryRow(ctx, `select coalesce(sum(o.bytes), 0) from mirror_operations o where `+w.String()).Scan(&size)
 }
 
@@ -140,7 +140,7 @@ func (p *pruning) all(ctx context.Context, do func(context.Context, []*kept) err
 // oldest lists the oldest operations; the record of an erasure stays.
 func (p *pruning) oldest(ctx context.Context, which string, args ...any) ([]*kept, error) {
 	w := &where{}
-	w.histories(p.scope)
+	w.histories(p.scope, `+`)
 	return db.Collect(ctx, p.m.db, scanKept, `select `+operationColumns+` from mirror_operations o
 		where `+w.String()+` and o.status <> 'started' and o.type <> '`+HistoryErase+`' and `+which+` order by o.started_at, o.no limit ?`,
 		append(args, pruneStep)...)

@@ -36,14 +36,14 @@ func (m *Mirror) newFinder(ctx context.Context, w *where, terms []string, newest
 	f := &finder{m: m, w: w, newest: newest, ends: time.Now().Add(m.opts.SearchTime)}
 	set := gramSet{}
 	for _, term := range terms {
-		if len(term) > maxText || !utf8.ValidString(term) {
-			return nil, sandbox.Invalid("text", "must be UTF-8, of at most 512 bytes")
+		if len(term) > maxText || !utf8.ValidString(term) || strings.ContainsRune(term, utf8.RuneError) {
+			return nil, sandbox.Invalid("text", "must be UTF-8, without U+FFFD, of at most 512 bytes")
 		}
 		f.terms = append(f.terms, fold(term))
 		set.add(fold(term))
 	}
 	f.grams = set.list(maxGrams)
-	if len(f.grams) > 0 && slices.ContainsFunc(w.terms, func(t string) bool { return strings.HasPrefix(t, `o.history `) }) {
+	if len(f.grams) > 0 && slices.ContainsFunc(w.terms, func(t string) bool { return strings.Contains(t, `o.history `) }) {
 		var n int
 		if err := m.db.QueryRow(ctx, `select count(*) from (select 1 from mirror_operations o where `+w.String()+` limit ?) few`,
 			append(slices.Clone(w.args), fewOps+1)...).Scan(&n); err != nil {
