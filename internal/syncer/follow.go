@@ -16,8 +16,9 @@ type following struct {
 	from History
 	to   *mirror.History
 
-	told   time.Time // when the sandbox was told what is stored
-	missed bool      // the feed was cut before it was read
+	told      time.Time // when the sandbox was told what is stored
+	missed    bool      // the feed was cut before it was read
+	unsettled unsettled
 }
 
 const (
@@ -63,7 +64,7 @@ func (f *follower) follow(ctx context.Context) (done bool, err error) {
 				return true, f.end(ctx, endOf(seen), false)
 			}
 			wait = f.v.s.opts.Wait
-			if err := g.acknowledge(ctx, &wait); err != nil {
+			if err := g.care(ctx, &wait); err != nil {
 				return false, err
 			}
 			continue
@@ -79,10 +80,19 @@ func (f *follower) follow(ctx context.Context) (done bool, err error) {
 		if g.ended() {
 			wait = 0
 		}
-		if err := g.acknowledge(ctx, &wait); err != nil {
+		if err := g.care(ctx, &wait); err != nil {
 			return false, err
 		}
 	}
+}
+
+// care does what is due beside reading, and shortens the wait for what is due
+// before its end.
+func (g *following) care(ctx context.Context, wait *time.Duration) error {
+	if err := g.settle(ctx, wait); err != nil {
+		return err
+	}
+	return g.acknowledge(ctx, wait)
 }
 
 // unopened tells of a history that cannot be opened: where its sandbox has
@@ -135,7 +145,7 @@ func (g *following) replace(ctx context.Context) (err error) {
 	f := g.f
 	f.v.s.opts.Logger.WarnContext(ctx, "a history was replaced in its sandbox; what was mirrored of it is kept", "connection", f.v.ID, "sandbox", f.id)
 	g.to, err = f.v.s.mirror.Replace(ctx, g.to, g.to.InstanceID, "the history was replaced or cut in its sandbox")
-	g.missed = false
+	g.missed, g.unsettled = false, unsettled{}
 	return err
 }
 

@@ -323,9 +323,14 @@ func wantSame(t *testing.T, s *syncer.Syncer, m *mirror.Mirror, connection strin
 	if err := s.CatchUp(ctx, connection, b.id); err != nil {
 		t.Fatalf("catch up: %v", err)
 	}
-	if diff := difference(t, m, connection, b.id, b.store); diff != "" {
-		t.Errorf("%s (-source +mirror):\n%s", b.id, diff)
+	// A recorder tells what a command did to files a while after its end.
+	diff := ""
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if diff = difference(t, m, connection, b.id, b.store); diff == "" {
+			return
+		}
 	}
+	t.Errorf("%s (-source +mirror):\n%s", b.id, diff)
 }
 
 func difference(t *testing.T, m *mirror.Mirror, connection, boxID string, source history.Reader) string {

@@ -82,13 +82,15 @@ func (v *service) look(ctx context.Context) error {
 	if !missing && time.Since(v.keptAt) < keptEvery {
 		return nil
 	}
-	return v.lookBack(asking, there, missing)
+	return v.lookBack(ctx, there, missing)
 }
 
 // lookBack looks for sandboxes that are gone: whose histories are kept, and
 // those that have only vanished.
 func (v *service) lookBack(ctx context.Context, there map[string]bool, missing bool) error {
-	kept, err := v.s.fleet.Kept(ctx, v.ID)
+	asking, cancel := context.WithTimeout(ctx, v.s.opts.Request)
+	defer cancel()
+	kept, err := v.s.fleet.Kept(asking, v.ID)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ func (g *following) take(ctx context.Context, feed *history.Feed) error {
 	}
 	if err == nil {
 		g.missed = false
+		g.unsettled.note(p.ops)
 	}
 	return err
 }
@@ -128,12 +129,6 @@ func (p *page) list(ctx context.Context, n int) (*history.Page, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.f.v.s.opts.Request)
 	defer cancel()
 	return p.from.List(ctx, &history.Filter{After: p.to.LastSeq, Limit: n})
-}
-
-func (p *page) get(ctx context.Context, id string) (*history.Operation, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.f.v.s.opts.Request)
-	defer cancel()
-	return p.from.Get(ctx, id)
 }
 
 // body reads what an operation has beside it.
