@@ -38,6 +38,17 @@ func (f *follower) follow(ctx context.Context) (done bool, err error) {
 		<-ctx.Done()
 		return false, ctx.Err()
 	}
+	if seen.ended() {
+		if all, err := f.hasAll(ctx); all || err != nil {
+			return all, err
+		}
+		select {
+		case f.v.ends <- struct{}{}:
+			defer func() { <-f.v.ends }()
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
 	opening, cancel := context.WithTimeout(ctx, f.v.s.opts.Request)
 	defer cancel()
 	from, err := f.v.s.fleet.Open(opening, f.v.ID, f.id)
@@ -52,7 +63,7 @@ func (f *follower) follow(ctx context.Context) (done bool, err error) {
 	if err := g.begin(ctx, seen); err != nil {
 		return false, err
 	}
-	f.tell(ctx, mirror.Recorded, nil)
+	f.problem(ctx, nil)
 	for wait := time.Duration(0); ; {
 		feed, err := g.changes(ctx, &history.ChangeQuery{After: g.to.Position, Limit: changesAtOnce, Wait: wait})
 		if err != nil {
@@ -93,6 +104,12 @@ func (g *following) care(ctx context.Context, wait *time.Duration) error {
 		return err
 	}
 	return g.acknowledge(ctx, wait)
+}
+
+// hasAll reports whether the history has been read to its end.
+func (f *follower) hasAll(ctx context.Context) (bool, error) {
+	list, err := f.v.s.mirror.Histories(ctx, f.v.ID, f.id)
+	return err == nil && len(list) > 0 && !list[0].EndedAt.IsZero(), err
 }
 
 // unopened tells of a history that cannot be opened: where its sandbox has

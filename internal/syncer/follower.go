@@ -25,6 +25,7 @@ type follower struct {
 	done    bool               // all there will ever be is in the mirror
 	lost    bool               // its service has it no more, nor its history
 	behind  bool               // the feed may hold what was not read
+	fault   error              // why the history is not read
 	cancel  context.CancelFunc // of what it does now: something has changed
 }
 
@@ -118,8 +119,15 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 	return err == nil, err
 }
 
-// problem tells why the history is not read.
+// problem keeps and tells why the history is not read; nil: it is.
 func (f *follower) problem(ctx context.Context, err error) {
+	f.mu.Lock()
+	f.fault = err
+	f.mu.Unlock()
+	f.report(ctx, err)
+}
+
+func (f *follower) report(ctx context.Context, err error) {
 	recording := mirror.RecordingUnknown
 	list, listErr := f.v.s.mirror.Histories(ctx, f.v.ID, f.id)
 	switch {

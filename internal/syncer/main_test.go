@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/console/mirror"
 	"github.com/glassboxhq/glassbox/internal/db"
 	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/internal/recorder"
 	"github.com/glassboxhq/glassbox/internal/syncer"
 	"github.com/glassboxhq/glassbox/record"
@@ -350,6 +352,10 @@ func gaps(w *whole) []*history.Operation {
 }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "local-launch" {
+		fmt.Fprintln(os.Stderr, localruntime.Launch(os.Args[2:]))
+		os.Exit(1)
+	}
 	if len(os.Args) > 1 && os.Args[1] == "sync-for-test" {
 		syncForTest(os.Args[2:])
 		return

@@ -15,6 +15,7 @@ type service struct {
 	Connection
 	cancel context.CancelFunc
 	turns  chan struct{} // who reads a history has one
+	ends   chan struct{} // who reads the history of a sandbox that has ended has one
 	wake   chan struct{}
 
 	work      sync.WaitGroup
@@ -31,8 +32,7 @@ func (v *service) run(ctx context.Context) {
 		if err := v.look(ctx); err != nil && ctx.Err() == nil {
 			v.trouble(ctx, err)
 		} else if v.failing && ctx.Err() == nil {
-			v.failing = false
-			v.s.opts.Logger.InfoContext(ctx, "connection answers again", "connection", v.ID)
+			v.recovered(ctx)
 		}
 		pause := time.NewTimer(v.Every)
 		select {
@@ -55,10 +55,27 @@ func (v *service) trouble(ctx context.Context, err error) {
 	}
 	for _, f := range v.followers {
 		if f.now().GoneAt.IsZero() {
-			f.problem(ctx, err)
+			f.report(ctx, err)
 		}
 	}
 }
+
+// recovered tells that it answers again: what is left are the followers' own
+// troubles.
+func (v *service) recovered(ctx context.Context) {
+	v.failing = false
+	v.s.opts.Logger.InfoContext(ctx, "connection answers again", "connection", v.ID)
+	for _, f := range v.followers {
+		f.mu.Lock()
+		fault := f.fault
+		f.mu.Unlock()
+		f.report(ctx, fault)
+	}
+}
+
+// endsAtOnce is how many histories of sandboxes that have ended are open at the
+// same time: of each a copy is made, which may be large.
+const endsAtOnce = 2
 
 // look lists the sandboxes once, and follows what is new.
 func (v *service) look(ctx context.Context) error {

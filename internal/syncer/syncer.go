@@ -65,7 +65,7 @@ type Options struct {
 	Limits func(ctx context.Context) (*mirror.Limits, error)
 	// Request bounds one request, and Wait one wait for changes; 0: 30 s, 50 s.
 	Request, Wait time.Duration
-	// Atonce is how many histories of one connection are read at the same
+	// AtOnce is how many histories of one connection are read at the same
 	// moment, waiting not counted; 0: 4.
 	AtOnce int
 	// Retry is the first pause after a fault, which then doubles up to a minute;
@@ -165,7 +165,7 @@ func (s *Syncer) attend(ctx context.Context, list []Connection) {
 		if c.Every == 0 {
 			c.Every = defaultEvery
 		}
-		one := &service{s: s, Connection: c, followers: map[string]*follower{}, turns: make(chan struct{}, s.opts.AtOnce), wake: make(chan struct{}, 1)}
+		one := &service{s: s, Connection: c, followers: map[string]*follower{}, turns: make(chan struct{}, s.opts.AtOnce), ends: make(chan struct{}, endsAtOnce), wake: make(chan struct{}, 1)}
 		serving, cancel := context.WithCancel(ctx)
 		one.cancel = cancel
 		s.services[c.ID] = one
@@ -206,17 +206,15 @@ func (s *Syncer) CatchUp(ctx context.Context, connectionID, sandboxID string) er
 		return err
 	}
 	s.Look(connectionID) // it may be younger than the last look
-	list, err := s.mirror.Histories(ctx, connectionID, sandboxID)
-	for err == nil && len(list) == 0 {
+	for {
+		list, err := s.mirror.Histories(ctx, connectionID, sandboxID)
+		if err != nil || len(list) > 0 && list[0].Position >= feed.Max {
+			return err
+		}
 		if !sleep(ctx, lookAgain) {
 			return sandbox.FromContext(ctx, "catch up with history")
 		}
-		list, err = s.mirror.Histories(ctx, connectionID, sandboxID)
 	}
-	if err != nil {
-		return err
-	}
-	return s.mirror.Await(ctx, list[0], feed.Max)
 }
 
 const lookAgain = 50 * time.Millisecond

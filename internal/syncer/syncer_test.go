@@ -32,6 +32,9 @@ func (b *box) work(t *testing.T, n int) {
 	if _, err := s.Run(ctx, &sandbox.Command{Line: `head -c 3000000 /dev/urandom`, MaxOutput: 10}); err != nil {
 		t.Error(err)
 	}
+	if _, err := s.Run(ctx, &sandbox.Command{Line: "echo on a terminal; sleep 0.1; stty size", Terminal: &sandbox.TerminalSize{Columns: 80, Rows: 24}}); err != nil {
+		t.Error(err)
+	}
 	if _, err := s.Write(ctx, "a<&>.txt", strings.NewReader("one\ntwo\n"), nil); err != nil {
 		t.Error(err)
 	}
@@ -60,6 +63,9 @@ func TestFollow(t *testing.T) {
 		writers.Wait()
 		for _, b := range boxes {
 			wantSame(t, s, m, "local", b)
+			if len(read(t, newest(t, m, "local", b.id)).Terminals) == 0 {
+				t.Error("no terminal was mirrored")
+			}
 		}
 		eventually(t, "the sandboxes are told what is stored", func() bool {
 			list, err := m.Histories(t.Context(), "local", boxes[0].id)
@@ -351,7 +357,7 @@ func TestRetention(t *testing.T) {
 		}
 		got := read(t, newest(t, m, "local", b.id))
 		missing := gaps(got)
-		if len(got.Operations) != had+2 || len(missing) != 1 || !strings.Contains(string(missing[0].Request), `"operations":8`) {
+		if len(got.Operations) != had+2 || len(missing) != 1 || !strings.Contains(string(missing[0].Request), `"operations":9`) {
 			t.Errorf("%d operations, had %d, gaps %+v", len(got.Operations), had, missing)
 		}
 		for i, op := range got.Operations[1:] {

@@ -68,17 +68,3 @@ func (m *Mirror) Settle(ctx context.Context, h *History, ids []string, why strin
 		return s.run(ctx, &Batch{Operations: b.Operations})
 	})
 }
-
-// Await waits until a history is stored up to a place in its feed, or ctx ends.
-func (m *Mirror) Await(ctx context.Context, h *History, position int64) error {
-	for {
-		var has int64
-		err := m.await(ctx, maxWait, func() (bool, error) {
-			err := m.db.QueryRow(ctx, `select position from mirror_histories where no = ?`, h.No).Scan(&has)
-			return has >= position, err
-		})
-		if err != nil || has >= position {
-			return err
-		}
-	}
-}
