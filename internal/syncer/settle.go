@@ -15,7 +15,7 @@ import (
 // that is not known are asked for again, a few times.
 const (
 	settleAfter  = 2 * time.Second
-	settleTries  = 3
+	settleTries  = 4
 	maxUnsettled = 500
 )
 
@@ -27,7 +27,7 @@ type unsettled struct {
 
 func (u *unsettled) note(ops map[string]*history.Operation) {
 	for id, op := range ops {
-		waits := op.Type == history.CommandExecute && history.Final(op.Status) && op.Changes == nil && !op.Foreign
+		waits := op.Command != nil && history.Final(op.Status) && op.Changes == nil && !op.Foreign
 		switch {
 		case !waits:
 			delete(u.tries, id)
