@@ -308,6 +308,53 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
+// A history that was replaced while no syncer ran, and has gone beyond the place
+// at which the last one stopped, is known by what it tells of that place.
+func TestReplacedMeanwhile(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		b := newBoxes(t, 1)[0]
+		m := mirror.New(d, nil)
+		for range 3 {
+			b.run(t, "echo before")
+		}
+		runOnce(t, b, m)
+		before := read(t, newest(t, m, "local", b.id))
+		removeHistory(t, b.path)
+		for range 10 {
+			b.run(t, "echo after")
+		}
+		s, _ := start(t, newFleet(b), d, nil)
+		eventually(t, "the next generation", func() bool {
+			list, err := m.Histories(t.Context(), "local", b.id)
+			return err == nil && len(list) == 2
+		})
+		wantSame(t, s, m, "local", b)
+		list, err := m.Histories(t.Context(), "local", b.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := read(t, m.Reader(list[1].No))
+		if len(old.Operations) != len(before.Operations)+1 || len(gaps(old)) != 1 {
+			t.Errorf("of %d operations %d are kept", len(before.Operations), len(old.Operations))
+		}
+	})
+}
+
+// runOnce runs a syncer until it has all of a box.
+func runOnce(t *testing.T, b *box, m *mirror.Mirror) {
+	t.Helper()
+	stop, cancel := context.WithCancel(t.Context())
+	s := newSyncer(newFleet(b), m)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(stop) }()
+	wantSame(t, s, m, "local", b)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func removeHistory(t *testing.T, path string) {
 	t.Helper()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -327,17 +374,8 @@ func TestRetention(t *testing.T) {
 		clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
 		b := newBox(t, id.New(), filepath.Join(t.TempDir(), "history.sqlite3"), &sqlite.Options{Now: clock})
 		b.work(t, 3)
-		for range 2 { // the second syncer has its own database, and so its own name
-			stop, cancel := context.WithCancel(t.Context())
-			m := mirror.New(d, nil)
-			s := newSyncer(newFleet(b), m)
-			ended := make(chan error, 1)
-			go func() { ended <- s.Run(stop) }()
-			wantSame(t, s, m, "local", b)
-			cancel()
-			if err := <-ended; err != nil {
-				t.Fatal(err)
-			}
+		for range 2 { // the second time there is nothing new
+			runOnce(t, b, mirror.New(d, nil))
 		}
 		b.work(t, 4)
 		mu.Lock()
