@@ -40,7 +40,7 @@ tidy() {
 }
 
 # The recorder goes into every sandbox, over the network: it stays small.
-recorder_bytes=13500000
+recorder_bytes=14000000
 
 builds() {
   local arch size
