@@ -64,6 +64,12 @@ func (f *follower) follow(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	f.problem(ctx, nil)
+	return g.feed(ctx, seen)
+}
+
+// feed brings over change after change.
+func (g *following) feed(ctx context.Context, seen *Seen) (done bool, err error) {
+	f := g.f
 	for wait := time.Duration(0); ; {
 		feed, err := g.changes(ctx, &history.ChangeQuery{After: g.to.Position, Limit: changesAtOnce, Wait: wait})
 		if err != nil {

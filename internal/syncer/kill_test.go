@@ -46,7 +46,7 @@ func syncForTest(args []string) {
 	for _, b := range boxes {
 		f.add("local", remoteBox(b[0], b[1]))
 	}
-	fmt.Println("ready")
+	fmt.Fprintln(os.Stdout, "ready")
 	if err := newSyncer(f, mirror.New(d, nil)).Run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -139,7 +139,7 @@ func killed(t *testing.T, address string, boxes []*box, after time.Duration) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Errorf("%q, %v", line, err)
 	}
-	time.Sleep(after) // a random moment, not a synchronisation
+	<-time.After(after) // a random moment, not a synchronisation
 	if err := cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}

@@ -240,7 +240,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("in vain: %s", what)
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }
 
@@ -327,7 +327,7 @@ func wantSame(t *testing.T, s *syncer.Syncer, m *mirror.Mirror, connection strin
 	}
 	// A recorder tells what a command did to files a while after its end.
 	diff := ""
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-time.After(50 * time.Millisecond) {
 		if diff = difference(t, m, connection, b.id, b.store); diff == "" {
 			return
 		}
