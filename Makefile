@@ -11,8 +11,7 @@ export HERE PKG TESTFLAGS CLIENTS
 .PHONY: help build run test test-opensandbox check test-clients fuzz soak ci bench vuln clean
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s
-", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nHERE=1 works without gVisor, and without isolation: make run HERE=1, make test HERE=1\n'
 
 build: ## build bin/glassbox, the recorder and, once per version, gVisor's runsc
