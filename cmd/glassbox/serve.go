@@ -61,7 +61,11 @@ asks for python:3.12 this machine's programs instead, and says so in a warning;
 				return usage("--default-timeout must be at least a minute")
 			}
 			a.life = life
-			return a.serve(cmd.Context(), &how, sample)
+			err := a.serve(cmd.Context(), &how, sample)
+			if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
+				return nil // it was ended while it started
+			}
+			return err
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", defaultPort, "port to listen at on 127.0.0.1 (GLASSBOX_PORT)")
