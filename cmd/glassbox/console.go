@@ -13,10 +13,12 @@ import (
 	"github.com/glassboxhq/glassbox/internal/console/act"
 	"github.com/glassboxhq/glassbox/internal/console/connection"
 	"github.com/glassboxhq/glassbox/internal/console/door"
+	"github.com/glassboxhq/glassbox/internal/console/mirror"
 	"github.com/glassboxhq/glassbox/internal/db"
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
 	"github.com/glassboxhq/glassbox/internal/owner"
 	"github.com/glassboxhq/glassbox/internal/server"
+	"github.com/glassboxhq/glassbox/internal/syncer"
 	"github.com/glassboxhq/glassbox/internal/vault"
 	"github.com/glassboxhq/glassbox/internal/version"
 	"github.com/glassboxhq/glassbox/web"
@@ -28,6 +30,7 @@ type console struct {
 	door    *door.Door
 	acts    *act.Log
 	fleet   *connection.Fleet
+	mirror  *mirror.Mirror // nil: none is kept
 	base    *url.URL
 	handler http.Handler
 	running sync.WaitGroup
@@ -54,10 +57,13 @@ func (a *app) newConsole(ctx context.Context, s *serving, r *reach, l net.Listen
 	c := &console{db: database, door: door.New(database, nil), acts: act.New(database), base: r.base(l)}
 	rt := a.owned().rt
 	c.fleet = connection.NewFleet(database, keys, &connection.Options{Dial: dialService, Local: &localService{rt}, Allowed: r.allowed})
+	if s.mirror {
+		c.mirror = mirror.New(database, nil)
+	}
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err == nil {
 		c.handler, err = server.New(&server.Options{
-			DB: database, Door: c.door, Acts: c.acts, Fleet: c.fleet, Page: web.Page(),
+			DB: database, Door: c.door, Acts: c.acts, Fleet: c.fleet, Mirror: c.mirror, Page: web.Page(),
 			Lifecycle: lifecycle.New(rt, &lifecycle.Options{
 				APIKey: key, Version: version.String(), Here: a.flags.here, Hosts: r.names(), Logger: a.logger(),
 			}),
@@ -86,8 +92,14 @@ const (
 	sweepEvery = time.Hour
 )
 
-// run removes what is kept no longer, until ctx ends.
+// run follows the histories, and removes what is kept no longer, until ctx
+// ends.
 func (c *console) run(ctx context.Context, a *app) {
+	if c.mirror != nil {
+		c.running.Go(func() {
+			_ = syncer.New(&followed{c.fleet}, c.mirror, &syncer.Options{Logger: a.logger()}).Run(ctx) // it ends with ctx
+		})
+	}
 	c.running.Go(func() {
 		tick := time.NewTicker(sweepEvery)
 		defer tick.Stop()

@@ -31,6 +31,7 @@ type serving struct {
 	databaseURL    string
 	masterKeyFile  string
 	allowEndpoints []string
+	mirror         bool
 }
 
 // flags adds the flags. What is not given comes from the environment.
@@ -42,6 +43,7 @@ func (s *serving) flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.proxies, "trusted-proxy", listFrom("GLASSBOX_TRUSTED_PROXY"), "`network` of that proxy; nobody else may come then (GLASSBOX_TRUSTED_PROXY)")
 	flags.StringVar(&s.databaseURL, "database-url", "", "postgres:// `URL`, else an SQLite file in the state folder (GLASSBOX_DATABASE_URL, GLASSBOX_DATABASE_URL_FILE)")
 	flags.StringVar(&s.masterKeyFile, "master-key-file", fromEnv("GLASSBOX_MASTER_KEY_FILE", ""), "`file` of the key that seals credentials, made if it is not there (GLASSBOX_MASTER_KEY_FILE)")
+	flags.BoolVar(&s.mirror, "mirror", os.Getenv("GLASSBOX_MIRROR") == "1", "keep a central copy of every history, which outlives the sandboxes and can be searched (GLASSBOX_MIRROR=1); new, and off until it has proved itself")
 	flags.StringSliceVar(&s.allowEndpoints, "allow-endpoint", listFrom("GLASSBOX_ALLOW_ENDPOINT"), "`network` in which services may be although it is link-local or reserved (GLASSBOX_ALLOW_ENDPOINT)")
 }
 

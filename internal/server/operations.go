@@ -16,10 +16,16 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// operationQuery is history.Filter as a query.
+// operationQuery picks operations of one sandbox.
 type operationQuery struct {
 	SandboxPath
+	OperationFilter
 	Paging
+	Order string `query:"order" enum:"newest,oldest" default:"newest"`
+}
+
+// OperationFilter is history.Filter as a query.
+type OperationFilter struct {
 	Types       []string         `query:"type,explode" maxItems:"32" doc:"as command.execute"`
 	Statuses    []sandbox.Status `query:"status,explode" maxItems:"8" doc:"started, succeeded, failed, cancelled, timeout, unknown"`
 	Sources     []string         `query:"source,explode" maxItems:"8" doc:"sdk, console, gateway, mcp, execd, proxy"`
@@ -33,7 +39,6 @@ type operationQuery struct {
 	Path        string           `query:"path" maxLength:"4096" doc:"acts on this file, or on what lies below this directory"`
 	ExitCode    OptionalInt      `query:"exit_code"`
 	Text        string           `query:"q" maxLength:"1024" doc:"in commands, paths, requests, results and kept output"`
-	Order       string           `query:"order" enum:"newest,oldest" default:"newest"`
 }
 
 // OptionalInt is a number in a query that may be absent.
@@ -51,14 +56,20 @@ func (o *OptionalInt) Receiver() reflect.Value { return reflect.ValueOf(&o.Value
 // OnParamSet implements huma.ParamReactor.
 func (o *OptionalInt) OnParamSet(isSet bool, _ any) { o.Set = isSet }
 
-func (q *operationQuery) filter() (*history.Filter, error) {
+func (q *OperationFilter) filter() *history.Filter {
 	f := &history.Filter{
 		Types: q.Types, Statuses: q.Statuses, Sources: q.Sources, ActorType: q.ActorType, ActorID: q.ActorID, Thread: q.Thread, Run: q.Run,
-		Correlation: q.Correlation, Since: q.Since, Until: q.Until, Path: q.Path, Text: q.Text, Limit: q.Limit, Newest: q.Order != "oldest",
+		Correlation: q.Correlation, Since: q.Since, Until: q.Until, Path: q.Path, Text: q.Text,
 	}
 	if q.ExitCode.Set {
 		f.ExitCode = &q.ExitCode.Value
 	}
+	return f
+}
+
+func (q *operationQuery) filter() (*history.Filter, error) {
+	f := q.OperationFilter.filter()
+	f.Limit, f.Newest = q.Limit, q.Order != "oldest"
 	var after int64
 	if err := readCursor(q.Cursor, &after); err != nil {
 		return nil, err
@@ -105,8 +116,17 @@ func (s *Server) routeOperations() {
 	}, s.output)
 }
 
-// history opens the history of a sandbox.
+// history opens the history of a sandbox, or the copy of it where that cannot
+// be opened.
 func (s *Server) history(ctx context.Context, in *SandboxPath) (connection.History, error) {
+	h, err := s.ownHistory(ctx, in)
+	if err != nil {
+		return s.mirrored(ctx, in, err)
+	}
+	return h, nil
+}
+
+func (s *Server) ownHistory(ctx context.Context, in *SandboxPath) (connection.History, error) {
 	service, err := s.opts.Fleet.Service(ctx, in.Connection)
 	if err != nil {
 		return nil, err

@@ -54,6 +54,7 @@ const (
 	codeCursor    sandbox.Code = "cursor_invalid"
 	codeBusy      sandbox.Code = "too_many_streams"
 	codeNotKept   sandbox.Code = "history_not_available"
+	codeNoMirror  sandbox.Code = "mirror_not_kept"
 )
 
 var errPanic = errors.New("the server met a fault of its own")
@@ -72,6 +73,7 @@ var kinds = map[sandbox.Code]struct {
 	codeForbidden: {http.StatusForbidden, "ask an admin for the role, or use a token with the scope"},
 	codeCursor:    {http.StatusBadRequest, "begin again without a cursor"},
 	codeBusy:      {http.StatusServiceUnavailable, "close other pages, or try again later"},
+	codeNoMirror:  {http.StatusConflict, "start the server with --mirror"},
 	codeNotKept:   {http.StatusConflict, "resume or restart the sandbox to read its history"},
 
 	door.CodeSignIn:        {http.StatusUnauthorized, "glassbox login-link prints a new link"},

@@ -65,6 +65,7 @@ var accesses = map[string]access{
 
 	"list-operations":   {door.Viewer, door.HistoryRead, ""},
 	"get-operation":     {door.Viewer, door.HistoryRead, "history.read"},
+	"search-operations": {door.Viewer, door.HistoryRead, "history.search"},
 	"get-output":        {door.Viewer, door.HistoryRead, "history.read_output"},
 	"follow-operations": {door.Viewer, door.HistoryRead, ""},
 

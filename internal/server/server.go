@@ -25,6 +25,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/console/act"
 	"github.com/glassboxhq/glassbox/internal/console/connection"
 	"github.com/glassboxhq/glassbox/internal/console/door"
+	"github.com/glassboxhq/glassbox/internal/console/mirror"
 	"github.com/glassboxhq/glassbox/internal/db"
 )
 
@@ -34,6 +35,8 @@ type Options struct {
 	Door  *door.Door
 	Acts  *act.Log
 	Fleet *connection.Fleet
+	// Mirror is the copy of the histories; nil: there is none.
+	Mirror *mirror.Mirror
 	// Lifecycle answers OpenSandbox clients; nil: nobody does.
 	Lifecycle http.Handler
 	// Page holds the page's files, index.html among them.
@@ -111,6 +114,7 @@ func New(opts *Options) (*Server, error) {
 	s.routeConnections()
 	s.routeSandboxes()
 	s.routeOperations()
+	s.routeSearch()
 	s.routeEvents()
 	return s, s.complete()
 }

@@ -96,7 +96,7 @@ func (v *service) look(ctx context.Context) error {
 	for id, f := range v.followers {
 		missing = missing || !there[id] && f.now().GoneAt.IsZero()
 	}
-	if !missing && time.Since(v.keptAt) < keptEvery {
+	if !missing && time.Since(v.keptAt) < keptAfter*v.Every {
 		return nil
 	}
 	return v.lookBack(ctx, there, missing)

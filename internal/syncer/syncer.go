@@ -88,7 +88,7 @@ type Syncer struct {
 const (
 	defaultEvery     = 5 * time.Second
 	connectionsEvery = 2 * time.Second
-	keptEvery        = time.Minute
+	keptAfter        = 5 // lists: what lived for a moment only is found then
 	pruneEvery       = 5 * time.Minute
 	maxPause         = time.Minute
 )
