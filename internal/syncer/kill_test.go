@@ -75,12 +75,12 @@ func TestKill(t *testing.T) {
 		t.Logf("GLASSBOX_KILL_SEED=%d", seed)
 		random := rand.New(rand.NewPCG(seed, 1))
 		dbtest.Open(t, address) // its tables are made before
-		boxes := newBoxes(t, soak(6, 50))
+		boxes := newBoxes(t, soak(3, 50))
 		stop := make(chan struct{})
 		var writers sync.WaitGroup
 		for _, b := range boxes {
 			writers.Go(func() {
-				for range soak(2, 20) {
+				for range soak(1, 20) {
 					b.work(t, soak(3, 7))
 					select {
 					case <-stop:
@@ -90,7 +90,7 @@ func TestKill(t *testing.T) {
 				}
 			})
 		}
-		for range soak(6, 20) {
+		for range soak(4, 20) {
 			killed(t, address, boxes, time.Duration(random.IntN(1500))*time.Millisecond)
 		}
 		close(stop)
