@@ -30,7 +30,7 @@ type console struct {
 	door    *door.Door
 	acts    *act.Log
 	fleet   *connection.Fleet
-	mirror  *mirror.Mirror // nil: none is kept
+	syncer  *syncer.Syncer // nil: no mirror is kept
 	base    *url.URL
 	handler http.Handler
 	running sync.WaitGroup
@@ -57,13 +57,15 @@ func (a *app) newConsole(ctx context.Context, s *serving, r *reach, l net.Listen
 	c := &console{db: database, door: door.New(database, nil), acts: act.New(database), base: r.base(l)}
 	rt := a.owned().rt
 	c.fleet = connection.NewFleet(database, keys, &connection.Options{Dial: dialService, Local: &localService{rt}, Allowed: r.allowed})
+	var copies *mirror.Mirror
 	if s.mirror {
-		c.mirror = mirror.New(database, nil)
+		copies = mirror.New(database, nil)
+		c.syncer = syncer.New(&followed{c.fleet}, copies, &syncer.Options{Limits: mirrorLimits, Logger: a.logger()})
 	}
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err == nil {
 		c.handler, err = server.New(&server.Options{
-			DB: database, Door: c.door, Acts: c.acts, Fleet: c.fleet, Mirror: c.mirror, Page: web.Page(),
+			DB: database, Door: c.door, Acts: c.acts, Fleet: c.fleet, Mirror: copies, Syncer: c.syncer, Page: web.Page(),
 			Lifecycle: lifecycle.New(rt, &lifecycle.Options{
 				APIKey: key, Version: version.String(), Here: a.flags.here, Hosts: r.names(), Logger: a.logger(),
 			}),
@@ -95,10 +97,8 @@ const (
 // run follows the histories, and removes what is kept no longer, until ctx
 // ends.
 func (c *console) run(ctx context.Context, a *app) {
-	if c.mirror != nil {
-		c.running.Go(func() {
-			_ = syncer.New(&followed{c.fleet}, c.mirror, &syncer.Options{Logger: a.logger()}).Run(ctx) // it ends with ctx
-		})
+	if c.syncer != nil {
+		c.running.Go(func() { _ = c.syncer.Run(ctx) }) // it ends with ctx, without an error
 	}
 	c.running.Go(func() {
 		tick := time.NewTicker(sweepEvery)

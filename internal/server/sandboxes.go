@@ -110,6 +110,7 @@ func (s *Server) routeSandboxes() {
 		func(ctx context.Context, _ *visit, in *SandboxPath) (*nothing, error) {
 			service, err := s.opts.Fleet.Service(ctx, in.Connection)
 			if err == nil {
+				s.catchUp(ctx, in)
 				err = service.Delete(ctx, in.Sandbox)
 			}
 			if err == nil {
@@ -118,6 +119,21 @@ func (s *Server) routeSandboxes() {
 			return nil, err
 		})
 	s.routeLives()
+}
+
+// catchUpTime is how long a deletion waits for the rest of a history.
+const catchUpTime = 10 * time.Second
+
+// catchUp brings the rest of a history into the mirror, if it can be had.
+func (s *Server) catchUp(ctx context.Context, in *SandboxPath) {
+	if s.opts.Syncer == nil {
+		return
+	}
+	waiting, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+	if err := s.opts.Syncer.CatchUp(waiting, in.Connection, in.Sandbox); err != nil {
+		s.opts.Logger.WarnContext(ctx, "a sandbox is deleted without the last of its history", "sandbox", in.Sandbox, "error", err)
+	}
 }
 
 func (s *Server) routeLives() {
@@ -208,6 +224,30 @@ func (q *sandboxQuery) picks(b *connection.Sandbox) bool {
 		(strings.Contains(strings.ToLower(b.Name), text) || strings.Contains(b.ID, text))
 }
 
+// remembered adds what only the mirror knows still.
+func (s *Server) remembered(ctx context.Context, in *sandboxQuery, after place, seen []*connection.Seen, list []*connection.Sandbox) ([]*connection.Sandbox, error) {
+	if s.opts.Mirror == nil {
+		return list, nil
+	}
+	listed := map[string]bool{}
+	for _, one := range seen {
+		for _, b := range one.Sandboxes {
+			listed[b.Connection+"/"+b.ID] = true
+		}
+	}
+	boxes, err := s.opts.Mirror.Sandboxes(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, box := range boxes {
+		b := &connection.Sandbox{Info: box.Info, Connection: box.Connection, GoneAt: box.GoneAt}
+		if !box.GoneAt.IsZero() && !listed[b.Connection+"/"+b.ID] && in.picks(b) && after.behind(b) {
+			list = append(list, b)
+		}
+	}
+	return list, nil
+}
+
 func (s *Server) listSandboxes(ctx context.Context, v *visit, in *sandboxQuery) (*struct{ Body Sandboxes }, error) {
 	var after place
 	if err := readCursor(in.Cursor, &after); err != nil {
@@ -230,6 +270,9 @@ func (s *Server) listSandboxes(ctx context.Context, v *visit, in *sandboxQuery) 
 				list = append(list, b)
 			}
 		}
+	}
+	if list, err = s.remembered(ctx, in, after, seen, list); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(list, connection.Newest)
 	for i, b := range list {

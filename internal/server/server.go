@@ -27,6 +27,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/console/door"
 	"github.com/glassboxhq/glassbox/internal/console/mirror"
 	"github.com/glassboxhq/glassbox/internal/db"
+	"github.com/glassboxhq/glassbox/internal/syncer"
 )
 
 // Options are what the server joins.
@@ -35,8 +36,10 @@ type Options struct {
 	Door  *door.Door
 	Acts  *act.Log
 	Fleet *connection.Fleet
-	// Mirror is the copy of the histories; nil: there is none.
+	// Mirror is the copy of the histories, and Syncer fills it; nil: there is
+	// none.
 	Mirror *mirror.Mirror
+	Syncer *syncer.Syncer
 	// Lifecycle answers OpenSandbox clients; nil: nobody does.
 	Lifecycle http.Handler
 	// Page holds the page's files, index.html among them.
