@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,20 +92,26 @@ func platform(t testing.TB, config v1.Config, arch string, layers ...v1.Layer) v
 // hub is a registry on the loopback.
 type hub struct {
 	*httptest.Server
-	// before may answer a request in the registry's place.
-	before func(http.ResponseWriter, *http.Request) bool
-	asked  func(*http.Request)
+	before atomic.Pointer[answerer]
+	asked  atomic.Pointer[func(*http.Request)]
 }
+
+// answerer may answer a request in the registry's place.
+type answerer func(http.ResponseWriter, *http.Request) bool
+
+// answer sets who may answer; nil: the registry alone. Requests of a pull that
+// has failed may still be on their way.
+func (h *hub) answer(before answerer) { h.before.Store(&before) }
 
 func newHub(t testing.TB) *hub {
 	t.Helper()
 	h := &hub{}
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h.asked != nil {
-			h.asked(r)
+		if asked := h.asked.Load(); asked != nil {
+			(*asked)(r)
 		}
-		if h.before != nil && h.before(w, r) {
+		if before := h.before.Load(); before != nil && *before != nil && (*before)(w, r) {
 			return
 		}
 		inner.ServeHTTP(w, r)

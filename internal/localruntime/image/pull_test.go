@@ -114,13 +114,13 @@ func TestPullOnce(t *testing.T) {
 	n := h.fetches()
 	inside, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	h.before = func(_ http.ResponseWriter, r *http.Request) bool {
+	h.answer(func(_ http.ResponseWriter, r *http.Request) bool {
 		if isBlob(r) {
 			once.Do(func() { close(inside) })
 			<-goOn
 		}
 		return false
-	}
+	})
 	s, _ := open(t, nil)
 	impatient, giveUp := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -155,14 +155,14 @@ func TestCancel(t *testing.T) {
 	h := newHub(t)
 	name := h.push(t, "x:1", imageOf(t, v1.Config{}, tarOf(t, file("a", "x"))))
 	inside := make(chan struct{}, 10)
-	h.before = func(_ http.ResponseWriter, r *http.Request) bool {
+	h.answer(func(_ http.ResponseWriter, r *http.Request) bool {
 		if isBlob(r) {
 			inside <- struct{}{}
 			<-r.Context().Done() // until the client goes
 			return true
 		}
 		return false
-	}
+	})
 	s, dir := open(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -23,11 +23,12 @@ func isBlob(r *http.Request) bool {
 // fetches counts the blobs that a registry was asked for.
 func (h *hub) fetches() *atomic.Int64 {
 	n := &atomic.Int64{}
-	h.asked = func(r *http.Request) {
+	asked := func(r *http.Request) {
 		if isBlob(r) {
 			n.Add(1)
 		}
 	}
+	h.asked.Store(&asked)
 	return n
 }
 
@@ -74,16 +75,16 @@ func TestRegistryFaults(t *testing.T) {
 			check(t, err)
 			digest, err := layers[0].Digest()
 			check(t, err)
-			h.before = func(w http.ResponseWriter, r *http.Request) bool {
+			h.answer(func(w http.ResponseWriter, r *http.Request) bool {
 				return isBlob(r) && strings.HasSuffix(r.URL.Path, digest.String()) && tt.answer(w, r)
-			}
+			})
 			s, dir := open(t, &image.Options{Stall: time.Second})
 			_, err = s.Pull(t.Context(), name, nil)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			nothingLeft(t, dir, 0)
-			h.before = nil
+			h.answer(nil)
 			if _, err := s.Pull(t.Context(), name, nil); err != nil {
 				t.Errorf("when the registry works again: %v", err)
 			}
@@ -135,13 +136,13 @@ func TestSignedURLs(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	name := h.push(t, "x:1", imageOf(t, v1.Config{}, tarOf(t, file("a", "x"))))
-	h.before = func(w http.ResponseWriter, r *http.Request) bool {
+	h.answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if isBlob(r) {
 			http.Redirect(w, r, "http://127.0.0.1:1/blob?signature=hunter2", http.StatusTemporaryRedirect)
 			return true
 		}
 		return false
-	}
+	})
 	s, _ := open(t, nil)
 	if _, err := s.Pull(t.Context(), name, nil); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%v", err)
@@ -154,14 +155,14 @@ func TestCredentials(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	name := h.push(t, "x:1", imageOf(t, v1.Config{}, tarOf(t, file("a", "x"))))
-	h.before = func(w http.ResponseWriter, r *http.Request) bool {
+	h.answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if user, password, ok := r.BasicAuth(); ok && user == "ann" && password == "hunter2" {
 			return false
 		}
 		w.Header().Set("WWW-Authenticate", `Basic realm="hub"`)
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 		return true
-	}
+	})
 	anonymous, _ := open(t, nil)
 	if _, err := anonymous.Pull(t.Context(), name, nil); err == nil || !strings.Contains(err.Error(), "docker login") {
 		t.Errorf("%v", err)
