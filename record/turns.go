@@ -40,6 +40,10 @@ func (s *Session) commandTurn(ctx context.Context, cmd *sandbox.Command) (done f
 	if err != nil {
 		return nil, s.turns.fault(ctx, "start command", sandbox.CodeCommandQueue, s.turns.limits.QueueTimeout, err)
 	}
+	if s.open.Err() != nil { // it came by what Close has stopped
+		done()
+		return nil, errClosed("wait for a turn")
+	}
 	return done, nil
 }
 
