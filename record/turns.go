@@ -40,9 +40,9 @@ func (s *Session) commandTurn(ctx context.Context, cmd *sandbox.Command) (done f
 	if err != nil {
 		return nil, s.turns.fault(ctx, "start command", sandbox.CodeCommandQueue, s.turns.limits.QueueTimeout, err)
 	}
-	if s.open.Err() != nil { // it came by what Close has stopped
+	if err := s.stillOpen(); err != nil {
 		done()
-		return nil, errClosed("wait for a turn")
+		return nil, err
 	}
 	return done, nil
 }
@@ -82,7 +82,20 @@ func (s *Session) fileTurn(ctx context.Context, q *asked) (*turn, error) {
 		unlock()
 		return nil, s.turns.fault(ctx, q.op, sandbox.CodeLock, timeout, err)
 	}
+	if err := s.stillOpen(); err != nil {
+		done()
+		unlock()
+		return nil, err
+	}
 	return &turn{unlock: unlock, done: done}, nil
+}
+
+// stillOpen refuses a turn that came by what Close has stopped.
+func (s *Session) stillOpen() error {
+	if s.open.Err() != nil {
+		return errClosed("wait for a turn")
+	}
+	return nil
 }
 
 // waiting ends with ctx, and when the session closes.
