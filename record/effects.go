@@ -58,6 +58,16 @@ type doer struct {
 	act      *fileAct // on files; nil: it is a command
 }
 
+// now is a copy, which does not change when the doer ends.
+func (p *doer) now() doer {
+	now := *p
+	if p.act != nil {
+		act := *p.act
+		now.act = &act
+	}
+	return now
+}
+
 const (
 	// looksApart is the least time between two looks, and settleWait between
 	// the end of a command and a look: times of files are as coarse as 10 ms,
@@ -208,16 +218,17 @@ func (e *effects) share(began, ended time.Time, found *finding) (settled []*doer
 	if len(commands) > 0 {
 		found.leaveOut(acts)
 	}
-	for _, p := range commands {
-		p.deeds.take(found, p, commands)
+	for i := range commands {
+		p := &commands[i]
+		p.deeds.take(found, p.id, commands)
 		p.deeds.beside(p, acts)
 	}
 	return settled
 }
 
-// leave returns who may have done what a look found, and lets go of those who
-// had ended before it began.
-func (e *effects) leave(began, ended time.Time) (commands []*doer, acts []doer, settled []*doer) {
+// leave returns who may have done what a look found, as they are now, and lets
+// go of those who had ended before it began.
+func (e *effects) leave(began, ended time.Time) (commands, acts []doer, settled []*doer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	open := e.doers[:0]
@@ -226,9 +237,9 @@ func (e *effects) leave(began, ended time.Time) (commands []*doer, acts []doer, 
 		switch {
 		case p.began.After(ended):
 		case command:
-			commands = append(commands, p)
+			commands = append(commands, p.now())
 		default:
-			acts = append(acts, *p)
+			acts = append(acts, p.now())
 		}
 		switch {
 		case p.ended.IsZero() || p.ended.After(began):

@@ -22,19 +22,19 @@ type deeds struct {
 const maxDeeds = 50_000
 
 // take adds what a look found.
-func (d *deeds) take(f *finding, self *doer, commands []*doer) {
+func (d *deeds) take(f *finding, self string, commands []doer) {
 	if d.incomplete == "" {
 		d.incomplete = f.incomplete
 	}
 	if len(f.list) == 0 {
 		return
 	}
-	for _, other := range commands {
+	for i := range commands {
 		if len(d.with) == history.MaxChangedWith {
 			break
 		}
-		if other != self && !slices.Contains(d.with, other.id) {
-			d.with = append(d.with, other.id)
+		if other := commands[i].id; other != self && !slices.Contains(d.with, other) {
+			d.with = append(d.with, other)
 		}
 	}
 	if len(d.list) == 0 {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -472,3 +473,35 @@ func TestFileChangesBesideAnUpload(t *testing.T) {
 }
 
 var tarHeader = tar.Header{Name: "sent", Size: 1, Mode: 0o600}
+
+// Commands and acts end at any moment of a look; each command is told what it did.
+func TestFileChangesWhileOthersEnd(t *testing.T) {
+	p := newPlace(t, nil, "keep")
+	var writers sync.WaitGroup
+	var all sync.Map // what each command made, by its operation
+	for n := range 8 {
+		writers.Go(func() {
+			for i := range 12 {
+				dir := fmt.Sprintf("dir-%d-%d", n, i)
+				if _, err := p.Write(t.Context(), dir+"/f", strings.NewReader("x"), nil); err != nil {
+					t.Error(err)
+				}
+				res, err := p.Run(t.Context(), &sandbox.Command{Line: "touch " + dir + "-made"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				all.Store(res.OperationID, dir+"-made")
+				if err := p.Remove(t.Context(), dir, &sandbox.RemoveOptions{Recursive: true}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	for opID, name := range all.Range {
+		if got := p.told(p.changes(t, opID.(string))); !slices.Contains(got, "+"+name.(string)+" >0") {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
