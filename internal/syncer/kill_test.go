@@ -148,9 +148,7 @@ func killed(t *testing.T, address string, boxes []*box, after time.Duration) {
 
 // TestMany follows 50 sandboxes at once.
 func TestMany(t *testing.T) {
-	if os.Getenv("GLASSBOX_SOAK") == "" {
-		t.Skip("takes many minutes with the race detector on PostgreSQL; GLASSBOX_SOAK=1 runs it")
-	}
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var boxes []*box
 		for range 50 {

@@ -121,7 +121,9 @@ func (m *Mirror) partOf(ctx context.Context, k *kept, part int64) (list []field,
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, field{name: string(stream.name), text: string(data), offset: from})
+		if text := string(data); !binary(text) {
+			list = append(list, field{name: string(stream.name), text: text, offset: from})
+		}
 	}
 	return list, nil
 }

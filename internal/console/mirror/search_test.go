@@ -171,15 +171,18 @@ func TestSearch(t *testing.T) {
 			ops = append(ops, command(seq+1, fmt.Sprintf("python3 run.py --step %d", seq)))
 		}
 		needle, write, big, running := command(many+1, "echo '订单退款 成功' | tee /tmp/Ausgabe"), command(many+2, ""), command(many+3, "make"), command(many+4, "tail -f")
+		noise := command(many+5, "gzip -c")
 		write.Type, write.Command = history.FileWrite, nil
 		write.File = &history.File{Path: "/workspace/报告/q3.md", Diff: "-旧\n+新 Ünïcode ÄRGER\n"}
 		running.Status = sandbox.Started
-		ops = append(ops, needle, write, big, running)
+		ops = append(ops, needle, write, big, running, noise)
 		long := []byte(strings.Repeat("x", partSize-4) + "库存不足 across the border" + strings.Repeat("y\n", partSize) + "at the very end: kaputt")
 		store(t, m, h, &mirror.Batch{Operations: entries(ops...), Output: []mirror.Piece{
 			{Operation: big.ID, Stream: sandbox.Stdout, Data: long},
 			{Operation: big.ID, Stream: sandbox.Stderr, Data: []byte("\xff\xfe\x1b[31mwarnung 编码\x1b[0m\x00")},
 			{Operation: running.ID, Stream: sandbox.Stdout, Data: []byte("not yet")},
+			{Operation: noise.ID, Stream: sandbox.Stdout, Data: []byte("buried" + strings.Repeat("\xf7gibber\x8b\xff\xfe\xbf\x81", partSize/12+1) + "and then: clearly")},
+			{Operation: noise.ID, Stream: sandbox.Stderr, Data: []byte("\xcd\xcb\xbf\xee\xb3\xc9\xb9\xa6 gbkword")},
 		}})
 		if err := m.Index(t.Context()); err != nil {
 			t.Fatal(err)
@@ -203,6 +206,9 @@ func TestSearch(t *testing.T) {
 			{"kaputt", "stdout", big},
 			{"编码", "stderr", big},
 			{"[31mwarnung", "stderr", big},
+			{"clearly", "stdout", noise},
+			{"gbkword", "stderr", noise},
+			{"buried", "none", nil}, // in bytes that are no text
 			{"款退", "none", nil},
 			{"kaputter", "none", nil},
 			{"no\x00such", "none", nil},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"unicode/utf8"
 )
 
 // field is a text of an operation that can be found.
@@ -90,4 +91,25 @@ func (k *kept) parts() int64 {
 	}
 	n := (max(k.stdout, k.stderr) + partSize - 1) / partSize
 	return min(max(n, 1), maxParts)
+}
+
+// smallPart is a part that is searched whatever it holds.
+const smallPart = 4 << 10
+
+// binary reports whether a part of output is no text: more than a third of it
+// is no UTF-8. What little it has of characters is chance, and would fill the
+// index.
+func binary(part string) bool {
+	if len(part) <= smallPart {
+		return false
+	}
+	bad := 0
+	for i := 0; i < len(part); {
+		r, n := utf8.DecodeRuneInString(part[i:])
+		if r == utf8.RuneError && n == 1 {
+			bad++
+		}
+		i += n
+	}
+	return bad > len(part)/3
 }
