@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -118,7 +119,7 @@ func TestOrdinaryUser(t *testing.T) {
 
 func scripts(t *testing.T, dir string) {
 	testscript.Run(t, testscript.Params{
-		Dir: dir,
+		Dir: dir, Deadline: time.Now().Add(8 * time.Minute), // what hangs tells where
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("GLASSBOX_STATE_DIR", filepath.Join(env.WorkDir, "state"))
