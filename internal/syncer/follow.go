@@ -77,12 +77,12 @@ func (g *following) feed(ctx context.Context, seen *Seen) (done bool, err error)
 		}
 		if len(feed.Changes) == 0 && !feed.Reset {
 			f.setBehind(false)
-			if g.ended() {
-				return true, f.end(ctx, endOf(seen), false)
-			}
 			wait = f.v.s.opts.Wait
 			if err := g.care(ctx, &wait); err != nil {
 				return false, err
+			}
+			if g.ended() {
+				return true, f.end(ctx, endOf(seen), false)
 			}
 			continue
 		}
@@ -159,9 +159,11 @@ func (g *following) begin(ctx context.Context, seen *Seen) (err error) {
 		return g.replace(ctx)
 	}
 	if !g.to.EndedAt.IsZero() && !g.ended() {
-		return m.Reopen(ctx, g.to)
+		if err := m.Reopen(ctx, g.to); err != nil {
+			return err
+		}
 	}
-	return nil
+	return g.resume(ctx)
 }
 
 func (g *following) replace(ctx context.Context) (err error) {
@@ -217,7 +219,7 @@ func (g *following) known(ctx context.Context, c *history.Change) (bool, error) 
 // tell shortens the next wait.
 func (g *following) acknowledge(ctx context.Context, wait *time.Duration) error {
 	consumer, ok := g.from.(history.Consumer)
-	if !ok || g.to.Position == 0 {
+	if !ok || g.to.Position == 0 || g.ended() { // nothing is deleted there any more
 		return nil
 	}
 	since := time.Since(g.told)

@@ -17,6 +17,10 @@ const (
 	settleAfter  = 2 * time.Second
 	settleTries  = 4
 	maxUnsettled = 500
+	resumeAtMost = 200
+	// resumeWithin is how long before the last contact a command may have ended
+	// that is asked for again by who begins to follow.
+	resumeWithin = time.Minute
 )
 
 // unsettled are commands of which it is not known what they did to files.
@@ -25,27 +29,40 @@ type unsettled struct {
 	asked time.Time
 }
 
-func (u *unsettled) note(ops map[string]*history.Operation) {
-	for id, op := range ops {
-		waits := op.Command != nil && history.Final(op.Status) && op.Changes == nil && !op.Foreign
-		switch {
-		case !waits:
-			delete(u.tries, id)
-		case u.tries == nil:
-			u.tries, u.asked = map[string]int{id: 0}, time.Now()
-		case len(u.tries) < maxUnsettled:
-			u.tries[id] += 0
+func (u *unsettled) note(op *history.Operation) {
+	waits := op.Command != nil && history.Final(op.Status) && op.Changes == nil && !op.Foreign
+	switch {
+	case !waits:
+		delete(u.tries, op.ID)
+	case u.tries == nil:
+		u.tries, u.asked = map[string]int{op.ID: 0}, time.Now()
+	case len(u.tries) < maxUnsettled:
+		u.tries[op.ID] += 0
+	}
+}
+
+// resume notes what was not settled when the copy was last at work.
+func (g *following) resume(ctx context.Context) error {
+	page, err := g.f.v.s.mirror.Reader(g.to.No).List(ctx, &history.Filter{Newest: true, Limit: resumeAtMost})
+	if err != nil {
+		return err
+	}
+	for _, op := range page.Operations {
+		if op.CompletedAt.After(g.to.SyncedAt.Add(-resumeWithin)) {
+			g.unsettled.note(op)
 		}
 	}
+	return nil
 }
 
 // settle asks again when it is time, and shortens the wait for that.
 func (g *following) settle(ctx context.Context, wait *time.Duration) error {
 	u := &g.unsettled
-	if len(u.tries) == 0 || g.ended() {
+	if len(u.tries) == 0 {
 		return nil
 	}
-	if since := time.Since(u.asked); since < settleAfter {
+	last := g.ended() // nothing more will be known
+	if since := time.Since(u.asked); since < settleAfter && !last {
 		*wait = min(*wait, settleAfter-since)
 		return nil
 	}
@@ -63,7 +80,7 @@ func (g *following) settle(ctx context.Context, wait *time.Duration) error {
 		if op.Changes != nil {
 			b.Operations = append(b.Operations, mirror.Entry{Operation: op, ChangeSeq: g.to.Position})
 		}
-		if u.tries[id]++; op.Changes != nil || u.tries[id] >= settleTries {
+		if u.tries[id]++; op.Changes != nil || u.tries[id] >= settleTries || last {
 			delete(u.tries, id)
 		}
 	}

@@ -31,7 +31,9 @@ func (g *following) take(ctx context.Context, feed *history.Feed) error {
 	}
 	if err == nil {
 		g.missed = false
-		g.unsettled.note(p.ops)
+		for _, op := range p.ops {
+			g.unsettled.note(op)
+		}
 	}
 	return err
 }
