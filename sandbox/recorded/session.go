@@ -266,14 +266,28 @@ func (s *Session) get(ctx context.Context, op, path string, query url.Values, to
 	})
 }
 
-// again repeats what may be repeated.
+// again repeats what may be repeated. A tunnel that was opened anew shows that
+// the recorder is there: others' bytes cut the last try, and it does not count.
 func (s *Session) again(ctx context.Context, try func(context.Context) error) error {
+	until := time.Now().Add(s.opts.ResumeFor)
+	links := s.links()
 	for n := 0; ; n++ {
 		err := try(ctx)
-		if err == nil || !retryable(err) || n+1 == maxTries || pause(ctx, n) != nil {
+		if now := s.links(); now != links && time.Now().Before(until) {
+			links, n = now, 0
+		}
+		if err == nil || !retryable(err) || n+1 >= maxTries || pause(ctx, n) != nil {
 			return err
 		}
 	}
+}
+
+// links is how many tunnels were opened.
+func (s *Session) links() int64 {
+	if t, ok := s.client.Transport.(*tunnel); ok {
+		return t.links.Load()
+	}
+	return 0
 }
 
 // insist repeats what may be repeated for as long as a stream is resumed.

@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -31,6 +32,7 @@ type tunnel struct {
 	base   string // of the recorder, without a trailing slash
 	header http.Header
 	plain  http.RoundTripper
+	links  atomic.Int64 // that were opened
 
 	mu      sync.Mutex
 	link    *http.ClientConn // nil: there is none
@@ -191,6 +193,7 @@ func (t *tunnel) connect(ctx context.Context) (*http.ClientConn, error) {
 		conn.Close()
 		return nil, err
 	}
+	t.links.Add(1)
 	return link, nil
 }
 
