@@ -127,6 +127,21 @@ func (in *input) send(p []byte, last bool) error {
 	})
 }
 
+// Feed gives a command input that begins at an offset of all that it is given,
+// leaving out what it has taken before, and ends the input after the last. It
+// returns how much was taken in all: so who has lost an answer goes on from
+// there. It takes as long as the command takes to read.
+func (s *Session) Feed(ctx context.Context, opID string, offset int64, content io.Reader, last bool) (int64, error) {
+	query := offsetQuery(map[string]int64{"offset": offset})
+	if last {
+		query.Set("close", "1")
+	}
+	var answer wire.StdinAnswer
+	r := &request{op: "write input", method: http.MethodPost, path: wire.Path(wire.PathStdin, opID), query: query, size: -1}
+	err := s.carry(ctx, r, content, &carried{given: true, into: &answer})
+	return answer.Offset, err
+}
+
 const inputBytes = 256 << 10
 
 // feed sends a reader's bytes as they come. A command that stops reading is
