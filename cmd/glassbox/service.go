@@ -22,6 +22,7 @@ type localService struct{ *localruntime.Runtime }
 var _ interface {
 	connection.Service
 	connection.Historian
+	connection.Opener
 	connection.Archive
 	connection.Versioned
 } = (*localService)(nil)
@@ -69,6 +70,22 @@ func (s *localService) History(ctx context.Context, id string) (connection.Histo
 	return &living{session.History(), session}, nil
 }
 
+// Open implements connection.Opener.
+func (s *localService) Open(ctx context.Context, id string) (connection.Inside, error) {
+	info, err := s.Get(ctx, id)
+	if err == nil && info.State != sandbox.Running {
+		err = &sandbox.Error{Op: "open sandbox", Code: sandbox.CodeSandboxState, Sandbox: id, Message: "the sandbox is " + string(info.State)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	session, err := recorderOf(ctx, s.Runtime, id)
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
 // living is the history of a sandbox that lives.
 type living struct {
 	*recorded.History
@@ -95,6 +112,7 @@ type remoteService struct{ *opensandbox.Provider }
 var _ interface {
 	connection.Service
 	connection.Historian
+	connection.Opener
 	connection.Versioned
 } = (*remoteService)(nil)
 
@@ -112,12 +130,30 @@ func (s *remoteService) Version(ctx context.Context) (string, error) { return s.
 // History implements connection.Historian. It installs nothing: what has no
 // recorder is told as such.
 func (s *remoteService) History(ctx context.Context, id string) (connection.History, error) {
+	session, err := s.recorder(ctx, "open history", id)
+	if err != nil {
+		return nil, err
+	}
+	return &living{session.History(), session}, nil
+}
+
+// Open implements connection.Opener, where there is a recorder.
+func (s *remoteService) Open(ctx context.Context, id string) (connection.Inside, error) {
+	session, err := s.recorder(ctx, "open sandbox", id)
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// recorder opens the recorder of a sandbox that runs.
+func (s *remoteService) recorder(ctx context.Context, op, id string) (*recorded.Session, error) {
 	info, err := s.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if info.State != sandbox.Running {
-		return nil, &sandbox.Error{Op: "open history", Code: sandbox.CodeSandboxState, Sandbox: id, Message: "the sandbox is " + string(info.State) + ", and its history is inside it"}
+		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeSandboxState, Sandbox: id, Message: "the sandbox is " + string(info.State) + ": what is inside it cannot be reached"}
 	}
 	endpoint, err := s.Endpoint(ctx, id, wire.ExecdPort)
 	if err != nil {
@@ -128,10 +164,10 @@ func (s *remoteService) History(ctx context.Context, id string) (connection.Hist
 	})
 	protocol, err := session.Ping(ctx)
 	if err == nil && (protocol == 0 || protocol > wire.Protocol) {
-		err = &sandbox.Error{Op: "open history", Code: sandbox.CodeUnsupported, Sandbox: id, Message: "there is no recorder in this sandbox: what is done there is not recorded"}
+		err = &sandbox.Error{Op: op, Code: sandbox.CodeUnsupported, Sandbox: id, Message: "there is no recorder in this sandbox: what is done there is not recorded"}
 	}
 	if err != nil {
 		return nil, errors.Join(err, session.Close(context.WithoutCancel(ctx)))
 	}
-	return &living{session.History(), session}, nil
+	return session, nil
 }

@@ -36,6 +36,8 @@ type runtime struct {
 	dir  string
 	mu   sync.Mutex
 	list []*sandbox.Info
+	// recorders are the addresses of the recorders, by sandbox.
+	recorders map[string]string
 }
 
 func notThere(id string) error {

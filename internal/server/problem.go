@@ -55,7 +55,11 @@ const (
 	codeBusy      sandbox.Code = "too_many_streams"
 	codeNotKept   sandbox.Code = "history_not_available"
 	codeNoMirror  sandbox.Code = "mirror_not_kept"
+	codeRange     sandbox.Code = "range_not_satisfiable"
 )
+
+// codeFault is a fault of ours, of which nothing more is told.
+const codeFault = "internal_error"
 
 var errPanic = errors.New("the server met a fault of its own")
 
@@ -74,6 +78,7 @@ var kinds = map[sandbox.Code]struct {
 	codeCursor:    {http.StatusBadRequest, "begin again without a cursor"},
 	codeBusy:      {http.StatusServiceUnavailable, "close other pages, or try again later"},
 	codeNoMirror:  {http.StatusConflict, "start the server with --mirror"},
+	codeRange:     {http.StatusRequestedRangeNotSatisfiable, "ask for a part that the file has"},
 	codeNotKept:   {http.StatusConflict, "resume or restart the sandbox to read its history"},
 
 	door.CodeSignIn:        {http.StatusUnauthorized, "glassbox login-link prints a new link"},
@@ -102,8 +107,21 @@ var kinds = map[sandbox.Code]struct {
 	sandbox.CodeInterrupted:  {http.StatusFailedDependency, "look whether it was done before it is tried again"},
 	sandbox.CodeUnauthorized: {http.StatusFailedDependency, "an admin has to give the connection's key anew"},
 	sandbox.CodeUnsupported:  {http.StatusConflict, ""},
+	sandbox.CodeInternal:     {http.StatusFailedDependency, "the sandbox or its service met a fault; what it was stands in detail"},
+	sandbox.CodeNoSpace:      {http.StatusFailedDependency, "make room in the sandbox"},
+	sandbox.CodeCommand:      {http.StatusUnprocessableEntity, ""},
+	sandbox.CodeCommandQueue: {http.StatusConflict, "wait until others have ended, or start it in the background"},
+	sandbox.CodeLock:         {http.StatusConflict, "wait until others are done with the file"},
+	sandbox.CodeModified:     {http.StatusPreconditionFailed, "read it again: another has written meanwhile"},
 	sandbox.CodeIsolation:    {http.StatusConflict, "glassbox doctor tells what this machine lacks"},
 	sandbox.CodeCancelled:    {499, ""},
+
+	sandbox.CodeHistory:          {http.StatusFailedDependency, "what cannot be recorded is not done; see the disk of the sandbox"},
+	sandbox.CodeHistoryLocked:    {http.StatusFailedDependency, "what cannot be recorded is not done; try again"},
+	sandbox.CodeHistoryReadOnly:  {http.StatusFailedDependency, "what cannot be recorded is not done; see the disk of the sandbox"},
+	sandbox.CodeHistoryCorrupt:   {http.StatusFailedDependency, "what cannot be recorded is not done"},
+	sandbox.CodeHistoryVersion:   {http.StatusFailedDependency, "a newer program has written the history"},
+	sandbox.CodeHistoryExhausted: {http.StatusFailedDependency, "the history is full: raise its limit, or let it remove old operations"},
 }
 
 // problemOf tells an error to a client. What has no code is a fault of ours:
@@ -119,7 +137,7 @@ func (s *Server) problemOf(err error, v *visit) *Problem {
 		p.Code = string(sandbox.CodeOf(err))
 		if p.Code == string(sandbox.CodeInternal) {
 			s.opts.Logger.Error("request failed", "request_id", v.id, "operation", v.operation, "error", err)
-			p.Code, p.Detail, p.Advice = "internal_error", "the server met a fault of its own", "look for the request id in the server's log"
+			p.Code, p.Detail, p.Advice = codeFault, "the server met a fault of its own", "look for the request id in the server's log"
 			p.Status = http.StatusInternalServerError
 			p.Title = http.StatusText(p.Status)
 			return p
@@ -207,7 +225,7 @@ func (s *Server) problems(ctx huma.Context, _ string, body any) (any, error) {
 		}
 		if e.Status >= http.StatusInternalServerError {
 			s.opts.Logger.Error("request failed", "request_id", v.id, "operation", v.operation, "error", e.Detail)
-			p.Code, p.Detail, p.Advice = "internal_error", "the server met a fault of its own", "look for the request id in the server's log"
+			p.Code, p.Detail, p.Advice = codeFault, "the server met a fault of its own", "look for the request id in the server's log"
 		}
 		for _, d := range e.Errors {
 			if d != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/console/act"
 	"github.com/glassboxhq/glassbox/internal/console/door"
+	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -69,6 +70,12 @@ var accesses = map[string]access{
 	"get-output":        {door.Viewer, door.HistoryRead, "history.read_output"},
 	"follow-operations": {door.Viewer, door.HistoryRead, ""},
 
+	// What is in a sandbox may be secret: who only looks does not see it.
+	"list-files": {door.Operator, door.SandboxesWrite, "file.list"},
+	"stat-file":  {door.Operator, door.SandboxesWrite, "file.stat"},
+	"read-file":  {door.Operator, door.SandboxesWrite, "file.read"},
+	"write-file": {door.Operator, door.SandboxesWrite, "file.write"},
+
 	// Beside the API's own.
 	"metrics": {door.Admin, door.Administer, ""},
 	"openapi": {door.Viewer, door.Any, ""},
@@ -81,7 +88,9 @@ func route[I, O any](s *Server, op huma.Operation, serve func(ctx context.Contex
 		panic("route " + op.OperationID + " is not in the table of accesses")
 	}
 	op.Path = Prefix + op.Path
-	op.MaxBodyBytes = maxBody
+	if op.MaxBodyBytes == 0 {
+		op.MaxBodyBytes = maxBody
+	}
 	if need.role != "" {
 		op.Security = []map[string][]string{{"token": {}}, {"session": {}}}
 		op.Extensions = map[string]any{"x-role": need.role, "x-scope": need.scope}
@@ -95,6 +104,7 @@ func route[I, O any](s *Server, op huma.Operation, serve func(ctx context.Contex
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		v := visitOf(ctx)
+		v.arrived()
 		out, err := serve(ctx, v, in)
 		if err == nil {
 			return out, nil
@@ -112,6 +122,7 @@ func (s *Server) enter(ctx huma.Context, next func(huma.Context)) {
 	need := accesses[v.operation]
 	r, w := humachi.Unwrap(ctx)
 	v.target = target(ctx)
+	v.arrived = func() { idle.Done(w, nil) }
 	if err := s.admit(r, v, need); err != nil {
 		s.refuse(w, r, err)
 		if v.visitor != nil {
@@ -119,10 +130,17 @@ func (s *Server) enter(ctx huma.Context, next func(huma.Context)) {
 		}
 		return
 	}
+	ended := false
+	defer func() {
+		if !ended && v.code == "" {
+			v.code = codeFault
+		}
+		if need.act != "" {
+			s.record(r.Context(), v, need)
+		}
+	}()
 	next(ctx)
-	if need.act != "" {
-		s.record(r.Context(), v, need)
-	}
+	ended = true
 }
 
 // target is what a request is about, by its path.

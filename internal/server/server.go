@@ -119,6 +119,7 @@ func New(opts *Options) (*Server, error) {
 	s.routeOperations()
 	s.routeSearch()
 	s.routeEvents()
+	s.routeFiles()
 	return s, s.complete()
 }
 

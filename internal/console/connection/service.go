@@ -35,6 +35,25 @@ type History interface {
 	io.Closer
 }
 
+// Opener is a Service whose sandboxes can be worked in.
+type Opener interface {
+	// Open returns the inside of a sandbox that runs. What is done there is
+	// recorded as done through the console.
+	Open(ctx context.Context, id string) (Inside, error)
+}
+
+// Inside is the data plane of a sandbox, with all that the console does there.
+type Inside interface {
+	sandbox.Session
+	sandbox.Starter
+	sandbox.Attacher
+	sandbox.Files
+	// Feed gives a command input that begins at an offset of all that it is
+	// given, and ends the input after the last. It returns how much was taken in
+	// all.
+	Feed(ctx context.Context, operation string, offset int64, content io.Reader, last bool) (int64, error)
+}
+
 // Archive is a Service that keeps the histories of sandboxes that are gone.
 type Archive interface {
 	// Gone lists sandboxes that have ended and whose history is kept.
