@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -63,40 +61,46 @@ func (s *Server) follow(ctx context.Context, v *visit, in *eventsQuery) (*huma.S
 		}
 		after = feed.Max
 	}
-	select {
-	case s.streams <- struct{}{}:
-	default:
-		return nil, errors.Join(&sandbox.Error{Op: "follow operations", Code: codeBusy, Message: "too many streams are open", Retryable: true}, h.Close())
+	if err := s.beginStream("follow operations"); err != nil {
+		return nil, errors.Join(err, h.Close())
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		defer func() { <-s.streams }()
+		defer s.endStream()
 		defer h.Close()
 		r, w := humachi.Unwrap(c)
-		f := &follower{s: s, v: v, h: h, r: r, w: w, control: http.NewResponseController(w), after: after}
-		f.run(c.Context())
+		f := &follower{s: s, v: v, h: h, r: r, after: after}
+		var err error
+		if f.sse, err = newSSE(w); err == nil {
+			f.run(c.Context())
+		}
 	}}, nil
 }
 
+// beginStream takes a place of the few for those who stay.
+func (s *Server) beginStream(op string) error {
+	select {
+	case s.streams <- struct{}{}:
+		return nil
+	default:
+		return &sandbox.Error{Op: op, Code: codeBusy, Message: "too many streams are open", Retryable: true}
+	}
+}
+
+func (s *Server) endStream() { <-s.streams }
+
 // follower is one stream of events.
 type follower struct {
-	s       *Server
-	v       *visit
-	h       history.Reader
-	r       *http.Request
-	w       http.ResponseWriter
-	control *http.ResponseController
-	after   int64
+	s     *Server
+	v     *visit
+	h     history.Reader
+	r     *http.Request
+	after int64
+	*sse
 }
 
 // run sends what changes until the client goes, the sandbox ends, or whoever
 // asked may ask no longer.
 func (f *follower) run(ctx context.Context) {
-	header := f.w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("X-Accel-Buffering", "no") // nginx holds nothing back
-	if f.send("retry: 2000\n\n") != nil {
-		return
-	}
 	for {
 		feed, err := f.h.Changes(ctx, &history.ChangeQuery{After: f.after, Limit: changesAtOnce, Wait: waitForChange})
 		if err == nil {
@@ -146,25 +150,5 @@ func (f *follower) tell(ctx context.Context, feed *history.Feed) error {
 	if e, ended := f.h.(interface{ Ended() bool }); ended && e.Ended() {
 		return &sandbox.Error{Op: "follow operations", Code: sandbox.CodeSandboxState, Message: "the sandbox has ended, and this was all"}
 	}
-	return f.send(": still here\n\n")
-}
-
-func (f *follower) event(name, id string, data any) error {
-	text, err := json.Marshal(data) // one line: it escapes line breaks
-	if err != nil {
-		return err
-	}
-	place := ""
-	if id != "" {
-		place = "id: " + id + "\n"
-	}
-	return f.send(fmt.Sprintf("%sevent: %s\ndata: %s\n\n", place, name, text))
-}
-
-func (f *follower) send(text string) error {
-	_ = f.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // a recorder of a test has none
-	if _, err := f.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	return f.control.Flush()
+	return f.alive()
 }

@@ -77,13 +77,16 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
+// lasting are the operations that take as long as their client stays.
+var lasting = map[string]bool{"follow-operations": true, "opensandbox": true, "follow-command": true, "use-terminal": true}
+
 func (m *metrics) note(v *visit, status int, took time.Duration) {
 	operation := v.operation
 	if operation == "" {
 		operation = "other"
 	}
 	m.requests.WithLabelValues(operation, strconv.Itoa(status)).Inc()
-	if operation != "follow-operations" && operation != "opensandbox" {
+	if !lasting[operation] {
 		m.seconds.WithLabelValues(operation).Observe(took.Seconds())
 	}
 	switch sandbox.Code(v.code) {

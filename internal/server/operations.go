@@ -152,12 +152,16 @@ func (s *Server) listOperations(ctx context.Context, _ *visit, in *operationQuer
 	if err != nil {
 		return nil, err
 	}
-	out := &listed[*history.Operation]{Page[*history.Operation]{Items: []*history.Operation{}}}
-	out.Body.Items = append(out.Body.Items, page.Operations...)
+	return &listed[*history.Operation]{operationsOf(page)}, nil
+}
+
+func operationsOf(page *history.Page) Page[*history.Operation] {
+	out := Page[*history.Operation]{Items: []*history.Operation{}}
+	out.Items = append(out.Items, page.Operations...)
 	if n := len(page.Operations); page.More && n > 0 {
-		out.Body.Next = cursor(page.Operations[n-1].Seq)
+		out.Next = cursor(page.Operations[n-1].Seq)
 	}
-	return out, nil
+	return out
 }
 
 type outputQuery struct {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/console/act"
 	"github.com/glassboxhq/glassbox/internal/console/door"
-	"github.com/glassboxhq/glassbox/internal/idle"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -76,6 +75,13 @@ var accesses = map[string]access{
 	"read-file":  {door.Operator, door.SandboxesWrite, "file.read"},
 	"write-file": {door.Operator, door.SandboxesWrite, "file.write"},
 
+	"list-commands":  {door.Viewer, door.HistoryRead, ""},
+	"start-command":  {door.Operator, door.SandboxesWrite, "command.execute"},
+	"follow-command": {door.Operator, door.SandboxesWrite, "command.follow"},
+	"feed-command":   {door.Operator, door.SandboxesWrite, "command.input"},
+	"signal-command": {door.Operator, door.SandboxesWrite, "command.signal"},
+	"stop-command":   {door.Operator, door.SandboxesWrite, "command.stop"},
+
 	// Beside the API's own.
 	"metrics": {door.Admin, door.Administer, ""},
 	"openapi": {door.Viewer, door.Any, ""},
@@ -104,7 +110,6 @@ func route[I, O any](s *Server, op huma.Operation, serve func(ctx context.Contex
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		v := visitOf(ctx)
-		v.arrived()
 		out, err := serve(ctx, v, in)
 		if err == nil {
 			return out, nil
@@ -122,7 +127,6 @@ func (s *Server) enter(ctx huma.Context, next func(huma.Context)) {
 	need := accesses[v.operation]
 	r, w := humachi.Unwrap(ctx)
 	v.target = target(ctx)
-	v.arrived = func() { idle.Done(w, nil) }
 	if err := s.admit(r, v, need); err != nil {
 		s.refuse(w, r, err)
 		if v.visitor != nil {

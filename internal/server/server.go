@@ -27,6 +27,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/console/door"
 	"github.com/glassboxhq/glassbox/internal/console/mirror"
 	"github.com/glassboxhq/glassbox/internal/db"
+	"github.com/glassboxhq/glassbox/internal/lock"
 	"github.com/glassboxhq/glassbox/internal/syncer"
 )
 
@@ -72,6 +73,7 @@ type Server struct {
 	api     huma.API
 	metrics *metrics
 	streams chan struct{} // bounds how many are open
+	inputs  *lock.Paths   // of commands
 }
 
 // Prefix is where the REST API is.
@@ -85,7 +87,7 @@ const (
 
 // New returns a server.
 func New(opts *Options) (*Server, error) {
-	s := &Server{opts: *opts, hosts: map[string]bool{}, router: chi.NewRouter(), streams: make(chan struct{}, maxStreams)}
+	s := &Server{opts: *opts, hosts: map[string]bool{}, router: chi.NewRouter(), streams: make(chan struct{}, maxStreams), inputs: lock.NewPaths(0)}
 	if s.opts.Logger == nil {
 		s.opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -120,6 +122,7 @@ func New(opts *Options) (*Server, error) {
 	s.routeSearch()
 	s.routeEvents()
 	s.routeFiles()
+	s.routeCommands()
 	return s, s.complete()
 }
 

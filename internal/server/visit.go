@@ -24,9 +24,6 @@ type visit struct {
 	problem   string // its text
 	target    string // what an act is about
 	detail    string // more of it, in JSON
-	// arrived is called when the request has been read: its client may be silent
-	// from then on.
-	arrived func()
 }
 
 type visitKey struct{}
