@@ -159,6 +159,10 @@ func TestCommandInput(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 
+	op = r.begin(`{"command":"sleep 60"}`)
+	r.ask("POST", r.base+"/commands/"+op+"/input", "x").want(t, "it reads nothing", 409, sandbox.CodeSandboxState)
+	r.ask("DELETE", r.base+"/commands/"+op, "").want(t, "stop", 204, "")
+
 	// Many who feed at once lose nothing.
 	op = r.begin(`{"command":"wc -c","stdin":true}`)
 	input = r.base + "/commands/" + op + "/input"
