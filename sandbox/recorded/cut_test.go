@@ -296,3 +296,35 @@ func TestCutBeforeTheFirstFrame(t *testing.T) {
 		t.Errorf("got %+v, %v after %d cuts, want one run", res, err, cuts)
 	}
 }
+
+// endless is an answer that begins, and ends as if it were whole when its
+// request does.
+type endless struct{}
+
+func (endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	from, to := io.Pipe()
+	context.AfterFunc(r.Context(), func() { to.Close() })
+	go func() { _, _ = to.Write(startFrame()) }()
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: from, Request: r}, nil
+}
+
+// Whoever lets go of a command while somebody waits for it does not make that
+// look like its end.
+func TestCloseWhileWaiting(t *testing.T) {
+	session := recorded.New("http://recorder", &recorded.Options{Client: &http.Client{Transport: endless{}}})
+	p, err := session.Attach(t.Context(), id.New(), sandbox.Offsets{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := p.Wait(t.Context())
+		ended <- err
+	}()
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, sandbox.ErrInterrupted) || errors.Is(err, io.EOF) {
+		t.Errorf("got %v, want that the end was not seen", err)
+	}
+}

@@ -330,6 +330,9 @@ func (p *process) lost(err error) error {
 	if e, ok := errors.AsType[*sandbox.Error](err); ok && !errors.Is(err, errCut) && !unanswered(err) {
 		return e
 	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New(err.Error()) // Next would seem to tell the end of the output
+	}
 	return &sandbox.Error{
 		Op: "run command", Code: sandbox.CodeInterrupted, Sandbox: p.s.opts.Sandbox,
 		Message: "the end of operation " + p.id + " was not seen; ask for it again by this id", Err: err,
