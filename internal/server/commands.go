@@ -74,14 +74,7 @@ func (s *Server) routeCommands() {
 	work(s, huma.Operation{
 		OperationID: "stop-command", Method: http.MethodDelete, Path: all + "/{operation}", Summary: "End a command as cancelled: TERM, and KILL after three seconds", Tags: tag,
 		DefaultStatus: http.StatusNoContent,
-	},
-		func(ctx context.Context, box *inside, in *OperationPath) (*nothing, error) {
-			c, err := box.Control(ctx, in.Operation)
-			if err != nil {
-				return nil, err
-			}
-			return nil, c.Stop(ctx)
-		})
+	}, stopCommand)
 	s.routeInput()
 	s.routeFollow()
 }
@@ -118,6 +111,14 @@ func (i *inside) start(ctx context.Context, cmd *sandbox.Command, at *SandboxPat
 		out.Body.StartedAt = t.StartedAt().UTC()
 	}
 	return out, nil
+}
+
+func stopCommand(ctx context.Context, box *inside, in *OperationPath) (*nothing, error) {
+	c, err := box.Control(ctx, in.Operation)
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.Stop(ctx)
 }
 
 type pastQuery struct {

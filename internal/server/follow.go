@@ -104,6 +104,7 @@ func (s *Server) followCommand(ctx context.Context, v *visit, in *followQuery) (
 		if err != nil {
 			return
 		}
+		s.recordNow(ctx, v)
 		f := &watcher{s: s, v: v, r: r, p: p, at: from, sse: e, admitted: time.Now()}
 		f.run(ctx)
 	}}, nil

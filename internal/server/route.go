@@ -82,6 +82,11 @@ var accesses = map[string]access{
 	"signal-command": {door.Operator, door.SandboxesWrite, "command.signal"},
 	"stop-command":   {door.Operator, door.SandboxesWrite, "command.stop"},
 
+	"list-terminals": {door.Viewer, door.HistoryRead, ""},
+	"open-terminal":  {door.Operator, door.SandboxesWrite, "terminal.open"},
+	"use-terminal":   {door.Operator, door.SandboxesWrite, "terminal.use"},
+	"close-terminal": {door.Operator, door.SandboxesWrite, "terminal.close"},
+
 	// Beside the API's own.
 	"metrics": {door.Admin, door.Administer, ""},
 	"openapi": {door.Viewer, door.Any, ""},
@@ -139,7 +144,7 @@ func (s *Server) enter(ctx huma.Context, next func(huma.Context)) {
 		if !ended && v.code == "" {
 			v.code = codeFault
 		}
-		if need.act != "" {
+		if need.act != "" && !v.recorded {
 			s.record(r.Context(), v, need)
 		}
 	}()
@@ -250,6 +255,12 @@ func (s *Server) record(ctx context.Context, v *visit, need access) {
 	if err := s.opts.Acts.Add(ctx, a); err != nil {
 		s.opts.Logger.ErrorContext(ctx, "act is not recorded", "action", a.Action, "target", a.Target, "user", a.UserName, "request_id", a.RequestID, "error", err)
 	}
+}
+
+// recordNow keeps an act that may last long when it has begun.
+func (s *Server) recordNow(ctx context.Context, v *visit) {
+	s.record(ctx, v, accesses[v.operation])
+	v.recorded = true
 }
 
 // complete tells of a route that stands in the table and is not served.

@@ -123,6 +123,7 @@ func New(opts *Options) (*Server, error) {
 	s.routeEvents()
 	s.routeFiles()
 	s.routeCommands()
+	s.routeTerminals()
 	return s, s.complete()
 }
 

@@ -24,6 +24,7 @@ type visit struct {
 	problem   string // its text
 	target    string // what an act is about
 	detail    string // more of it, in JSON
+	recorded  bool   // the act is, before it is over
 }
 
 type visitKey struct{}

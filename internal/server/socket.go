@@ -1,0 +1,254 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/glassboxhq/glassbox/sandbox"
+)
+
+const (
+	maxTyped = 64 << 10 // in one frame
+	// maxOrders is how many frames wait for a program that does not read, while
+	// what it shows goes on.
+	maxOrders = 64
+	pingEvery = 20 * time.Second
+)
+
+// socket is a terminal as one client has it. Four work at once, until the end
+// of one is that of all:
+//
+//	show: what the terminal shows ──> client
+//	read: client ──orders──> obey: the terminal
+//	stay: asks whether the client is there, and may be
+type socket struct {
+	s      *Server
+	v      *visit
+	r      *http.Request
+	conn   *websocket.Conn
+	p      sandbox.Process
+	orders chan order
+	full   atomic.Bool // orders wait, and the client is not read
+
+	told string // of the keyboard, last
+}
+
+// order is what a client wants.
+type order struct {
+	keys []byte
+	size *sandbox.TerminalSize
+	take bool // the keyboard
+}
+
+func (s *Server) serveSocket(ctx context.Context, v *visit, p sandbox.Process, w http.ResponseWriter, r *http.Request) {
+	// Where it comes from was looked at before anything else.
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
+		v.code = string(sandbox.CodeInvalid)
+		return // it has answered
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(maxTyped)
+	s.recordNow(ctx, v)
+	k := &socket{s: s, v: v, r: r, conn: conn, p: p, orders: make(chan order, maxOrders)}
+	working, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var group sync.WaitGroup
+	for _, work := range []func(context.Context) error{k.show, k.read, k.obey, k.stay} {
+		group.Go(func() { end(work(working)) })
+	}
+	<-working.Done()
+	k.bye(ctx, context.Cause(working))
+	_ = p.Close() // nobody waits for the program to read any more
+	conn.CloseNow()
+	group.Wait()
+}
+
+// errClosed is a client that has gone. Why is not told: a broken connection says
+// io.EOF, as the end of the output does.
+var errClosed = errors.New("the client has closed the socket")
+
+// bye tells why nothing more comes.
+func (k *socket) bye(ctx context.Context, why error) {
+	switch {
+	case errors.Is(why, errClosed) || ctx.Err() != nil:
+	case errors.Is(why, io.EOF):
+		_ = k.conn.Close(websocket.StatusNormalClosure, "") // it may have gone
+	default:
+		_ = k.tell(ctx, map[string]any{"type": "problem", "problem": k.s.problemOf(why, k.v)})
+		_ = k.conn.Close(websocket.StatusPolicyViolation, "")
+	}
+}
+
+// show sends what the terminal shows, and how it ended.
+func (k *socket) show(ctx context.Context) error {
+	for began := false; ; began = true {
+		c, err := k.p.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return k.exit(ctx)
+		}
+		if err == nil && !began {
+			err = k.tell(ctx, map[string]any{"type": "start", "offset": c.Offset})
+		}
+		if err == nil {
+			err = k.write(ctx, websocket.MessageBinary, c.Data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (k *socket) exit(ctx context.Context) error {
+	res, err := k.p.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	err = k.tell(ctx, map[string]any{"type": "exit", "code": res.ExitCode, "status": res.Status, "signal": res.Signal, "reason": res.Reason})
+	return errors.Join(err, io.EOF)
+}
+
+// read takes what the client wants.
+func (k *socket) read(ctx context.Context) error {
+	for {
+		kind, data, err := k.conn.Read(context.WithoutCancel(ctx)) // else the end of ctx would cut it before its last word
+		if err != nil {
+			return errClosed
+		}
+		o := order{keys: data}
+		if kind == websocket.MessageText {
+			if o, err = readOrder(data); err != nil {
+				return err
+			}
+		}
+		select {
+		case k.orders <- o:
+			continue
+		default:
+			k.full.Store(true)
+		}
+		select {
+		case k.orders <- o:
+			k.full.Store(false)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// readOrder reads a text frame.
+func readOrder(text []byte) (order, error) {
+	var frame struct {
+		Type string `json:"type"`
+		sandbox.TerminalSize
+		Writer bool `json:"writer"`
+	}
+	switch err := json.Unmarshal(text, &frame); {
+	case err == nil && frame.Type == "resize":
+		return order{size: &frame.TerminalSize}, frame.TerminalSize.Validate()
+	case err == nil && frame.Type == "role" && frame.Writer:
+		return order{take: true}, nil
+	}
+	return order{}, sandbox.Invalid("frame", `must be {"type":"resize","columns":80,"rows":24} or {"type":"role","writer":true}`)
+}
+
+// obey does what the client wants. What is refused while another types is told,
+// and left.
+func (k *socket) obey(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case o := <-k.orders:
+			err := k.do(ctx, o)
+			switch sandbox.CodeOf(err) {
+			case sandbox.CodeTerminalBusy:
+				err = k.role(ctx, false)
+			case sandbox.CodeSandboxState:
+				err = nil // it has ended, which is told
+			default:
+				if err == nil {
+					err = k.role(ctx, true)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (k *socket) do(ctx context.Context, o order) (err error) {
+	t, ok := k.p.(sandbox.Terminal)
+	switch {
+	case !ok:
+		return &sandbox.Error{Op: "use terminal", Code: sandbox.CodeUnsupported}
+	case o.take:
+		return t.Take(ctx)
+	case o.size != nil:
+		return t.Resize(ctx, *o.size)
+	}
+	_, err = t.Stdin().Write(o.keys)
+	return err
+}
+
+// role tells the client whether it may type, when that has changed.
+func (k *socket) role(ctx context.Context, writer bool) error {
+	text := strconv.FormatBool(writer)
+	if k.told == text {
+		return nil
+	}
+	k.told = text
+	return k.tell(ctx, map[string]any{"type": "role", "writer": writer})
+}
+
+// stay ends the socket of a client that is gone, or may be here no longer.
+func (k *socket) stay(ctx context.Context) error {
+	admitted, pinged := time.NewTicker(admitEvery), time.NewTicker(pingEvery)
+	defer admitted.Stop()
+	defer pinged.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-admitted.C:
+			if err := k.s.admit(k.r, &visit{}, accesses["use-terminal"]); err != nil {
+				return err
+			}
+		case <-pinged.C:
+			waiting, cancel := context.WithTimeout(ctx, pingEvery)
+			err := k.conn.Ping(waiting)
+			cancel()
+			if err != nil && !k.full.Load() {
+				return errClosed
+			}
+		}
+	}
+}
+
+func (k *socket) tell(ctx context.Context, frame map[string]any) error {
+	text, err := json.Marshal(frame)
+	if err != nil {
+		return err
+	}
+	return k.write(ctx, websocket.MessageText, text)
+}
+
+// write sends a frame, unless the client takes nothing for a while.
+func (k *socket) write(ctx context.Context, kind websocket.MessageType, data []byte) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	if err := k.conn.Write(ctx, kind, data); err != nil {
+		return errClosed
+	}
+	return nil
+}
