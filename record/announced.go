@@ -33,7 +33,17 @@ type announcement struct {
 const (
 	maxAnnounced  = 1024
 	announcedLife = time.Minute // for an act to take it
+	uploadLife    = time.Hour   // for an upload, whose files come between
 )
+
+// over reports whether no act takes it any more.
+func (n *announcement) over() bool {
+	life := announcedLife
+	if n.kind == history.FileUpload {
+		life = uploadLife
+	}
+	return n.taken || time.Since(n.at) >= life
+}
 
 func (a *announcements) add(n *announcement) {
 	a.mu.Lock()
@@ -114,7 +124,7 @@ func (s *Session) Announced(kind, subject string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, n := range a.list {
-		if !n.taken && n.kind == kind && n.subject == subject && time.Since(n.at) < announcedLife {
+		if n.kind == kind && n.subject == subject && !n.over() {
 			n.taken = true
 			return n.id
 		}

@@ -79,7 +79,7 @@ func serve(ctx context.Context, boot *wire.Boot, logger *slog.Logger) (err error
 	inner, err := native.New(&native.Options{
 		User: user, Workdir: boot.Workdir, Env: environment(boot), Scripts: tmp,
 		Mask:      func(text string) string { masked, _ := mask.Text(text); return masked },
-		Protected: []string{boot.HistoryDir, "/.agent-history", "/.agent-upload"},
+		Protected: []string{boot.HistoryDir, "/.agent-history"},
 	})
 	if err != nil {
 		return err

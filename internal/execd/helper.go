@@ -1,13 +1,14 @@
 package execd
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"sync"
@@ -19,7 +20,8 @@ import (
 )
 
 // The Python package agent-sandbox-backends records what it does by a program
-// of its own, which it uploads and runs by commands of execd's wire. Here these
+// of its own, which it uploads and runs by commands of execd's wire; another
+// unpacks its uploads. Here these
 // calls are answered: what it uploads for them is kept in memory, no program is
 // run, and what it tells goes into the one history. So nothing can be done
 // under the cover of such a call, whoever makes it, and none of them is an
@@ -65,9 +67,10 @@ const helperInstall = "import hashlib,os,pathlib,sys;" +
 var helperFile = regexp.MustCompile(`\A/\.agent-history/tmp/(helper-[0-9a-f-]{36}\.pyz|(identity|request)-[0-9a-f-]{36}\.json)\z`)
 
 const (
-	maxHelperFile  = 16 << 20
-	maxHelperFiles = 64
-	maxHelperBytes = 32 << 20 // of all together
+	maxHelperFile   = 16 << 20
+	maxHelperFiles  = 64
+	maxHelperBytes  = 32 << 20  // of all together
+	maxArchiveBytes = 512 << 20 // of all together, on the disk
 )
 
 // helper answers the calls.
@@ -77,15 +80,33 @@ type helper struct {
 	limit   time.Duration // for a client that takes no answer
 	whose   func(ctx context.Context) (*Identity, error)
 
+	spool string // a directory for archives
+
 	mu     sync.Mutex
-	files  []helperUpload // oldest first
-	bytes  int
-	placed map[string]placed // by operation, what it tells of output
+	files  []*helperUpload    // oldest first
+	staged map[string]*staged // by the directory that the package names
+	placed map[string]placed  // by operation, what it tells of output
 }
 
+// helperUpload is a file in memory or, if it is an archive, on the disk.
 type helperUpload struct {
 	name string
 	data []byte
+	disk *os.File // without a name; nil: in memory
+	size int64
+}
+
+func (f *helperUpload) content() io.Reader {
+	if f.disk != nil {
+		return io.NewSectionReader(f.disk, 0, f.size)
+	}
+	return bytes.NewReader(f.data)
+}
+
+func (f *helperUpload) close() {
+	if f.disk != nil {
+		_ = f.disk.Close() // nothing of it is kept
+	}
 }
 
 func newHelper(session Session, store history.Reader, opts *Options) *helper {
@@ -94,7 +115,10 @@ func newHelper(session Session, store history.Reader, opts *Options) *helper {
 		return nil
 	}
 	whole, _ := store.(history.Store) // nil where nothing is recorded
-	return &helper{session: announcer, store: whole, limit: opts.Idle, whose: opts.Whose, placed: map[string]placed{}}
+	return &helper{
+		session: announcer, store: whole, limit: opts.Idle, whose: opts.Whose, spool: opts.Spool,
+		placed: map[string]placed{}, staged: map[string]*staged{},
+	}
 }
 
 // announced takes what was said about an act that begins now; empty: nothing.
@@ -106,45 +130,84 @@ func (h *helper) announced(kind, subject string) string {
 }
 
 // owns reports whether a file is one of the package's own.
-func (h *helper) owns(name string) bool { return h != nil && helperFile.MatchString(name) }
+func (h *helper) owns(name string) bool {
+	return h != nil && (helperFile.MatchString(name) || uploadFile.MatchString(name) || uploadArchive.MatchString(name))
+}
 
 // take keeps a file of the package for the call that names it.
 func (h *helper) take(name string, content io.Reader) error {
-	data, err := io.ReadAll(io.LimitReader(content, maxHelperFile+1))
+	f, err := h.read(name, content)
 	if err != nil {
-		return &sandbox.Error{Op: "read form", Code: sandbox.CodeInvalid, Field: "body", Err: err}
-	}
-	if len(data) > maxHelperFile {
-		return &sandbox.Error{Op: "write file", Code: sandbox.CodeTooLarge, Message: name + " may have 16 MiB"}
+		return err
 	}
 	h.drop(name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.files, h.bytes = append(h.files, helperUpload{name, data}), h.bytes+len(data)
-	for len(h.files) > maxHelperFiles || h.bytes > maxHelperBytes { // its maker has gone
-		h.bytes -= len(h.files[0].data)
+	h.files = append(h.files, f)
+	for h.tooMuch() { // its maker has gone
+		h.files[0].close()
 		h.files = slices.Delete(h.files, 0, 1)
 	}
 	return nil
 }
 
+func (h *helper) read(name string, content io.Reader) (*helperUpload, error) {
+	f, limit := &helperUpload{name: name}, int64(maxHelperFile)
+	var to io.Writer
+	var inMemory bytes.Buffer
+	if to = &inMemory; uploadArchive.MatchString(name) {
+		disk, err := nameless(h.spool)
+		if err != nil {
+			return nil, err
+		}
+		f.disk, to, limit = disk, disk, maxArchiveBytes
+	}
+	var err error
+	f.size, err = io.Copy(to, io.LimitReader(content, limit+1))
+	f.data = inMemory.Bytes()
+	switch {
+	case err != nil:
+		err = &sandbox.Error{Op: "read form", Code: sandbox.CodeInvalid, Field: "body", Err: err}
+	case f.size > limit:
+		err = &sandbox.Error{Op: "write file", Code: sandbox.CodeTooLarge, Message: fmt.Sprintf("%s may have %d MiB", name, limit>>20)}
+	}
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// tooMuch reports whether the oldest file has to go.
+func (h *helper) tooMuch() bool {
+	var inMemory, onDisk int64
+	for _, f := range h.files {
+		if f.disk != nil {
+			onDisk += f.size
+		} else {
+			inMemory += f.size
+		}
+	}
+	return len(h.files) > maxHelperFiles || inMemory > maxHelperBytes || onDisk > maxArchiveBytes
+}
+
 func (h *helper) drop(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.files = slices.DeleteFunc(h.files, func(f helperUpload) bool {
+	h.files = slices.DeleteFunc(h.files, func(f *helperUpload) bool {
 		if f.name == name {
-			h.bytes -= len(f.data)
+			f.close()
 		}
 		return f.name == name
 	})
 }
 
-func (h *helper) find(name string) ([]byte, error) {
+func (h *helper) find(name string) (*helperUpload, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, f := range h.files {
 		if f.name == name {
-			return f.data, nil
+			return f, nil
 		}
 	}
 	return nil, errors.New("there is no " + name)
@@ -171,7 +234,7 @@ func (h *helper) answers(w http.ResponseWriter, r *http.Request, req *commandReq
 	}
 	if err != nil {
 		last = &event{Type: "error", Error: &eventError{"CommandExecError", "1", []string{"exit status 1"}}}
-		events = append(events, &event{Type: "stderr", Text: "history-helper: " + err.Error()})
+		events = append(events, &event{Type: "stderr", Text: call.name + err.Error()})
 	}
 	_ = out.send(append(events, last)...) // who is gone asks again
 	return true
@@ -179,38 +242,49 @@ func (h *helper) answers(w http.ResponseWriter, r *http.Request, req *commandReq
 
 // helperCall is a call that was recognised.
 type helperCall struct {
-	do func(ctx context.Context, h *helper) (stdout string, err error)
+	do   func(ctx context.Context, h *helper) (stdout string, err error)
+	name string // stands before an error
 }
 
 func readHelperCall(line string) *helperCall {
 	words, ok := shellWords(line)
-	switch {
-	case !ok || len(words) < 5 || words[0] != "python3":
+	if !ok || len(words) < 5 || words[0] != "python3" {
 		return nil
+	}
+	switch {
 	case words[1] == helperProgram && words[2] == "--database" && words[3] == helperDatabase:
-		verb, ok := helperVerbs[words[4]]
-		if !ok {
-			return nil
-		}
-		flags, ok := verb.read(words[5:])
-		if !ok {
-			return nil
-		}
-		return &helperCall{func(ctx context.Context, h *helper) (string, error) { return h.run(ctx, verb, flags) }}
-	case len(words) == 7 && words[1] == "-c" && words[2] == helperInstall && words[4] == helperProgram && words[5] == helperVersion:
-		return &helperCall{func(_ context.Context, h *helper) (string, error) { return "", h.install(words[3], words[6]) }}
+		return newHelperCall(helperVerbs, words[4:], (*helper).run, "history-helper: ")
+	case words[1] == uploadProgram:
+		return newHelperCall(uploadVerbs, words[2:], (*helper).runUpload, "")
+	case len(words) == 7 && words[1] == "-c" && words[2] == helperInstall &&
+		(words[4] == helperProgram && words[5] == helperVersion || words[4] == uploadProgram && words[5] == uploadVersion):
+		return &helperCall{func(_ context.Context, h *helper) (string, error) { return "", h.install(words[3], words[6]) }, ""}
 	}
 	return nil
+}
+
+type helperRun func(h *helper, ctx context.Context, verb *helperVerb, flags map[string]string) (string, error)
+
+func newHelperCall(verbs map[string]*helperVerb, words []string, run helperRun, name string) *helperCall {
+	verb, ok := verbs[words[0]]
+	if !ok {
+		return nil
+	}
+	flags, ok := verb.read(words[1:])
+	if !ok {
+		return nil
+	}
+	return &helperCall{func(ctx context.Context, h *helper) (string, error) { return run(h, ctx, verb, flags) }, name}
 }
 
 // install looks whether the helper came as it was sent. It is not kept: its
 // calls are answered.
 func (h *helper) install(name, sum string) error {
-	data, err := h.find(name)
+	f, err := h.find(name)
 	if err != nil {
 		return err
 	}
-	if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != sum {
+	if got, err := sumOf(f.content()); err != nil || got != sum {
 		return errors.New("helper checksum mismatch")
 	}
 	return nil
@@ -264,9 +338,9 @@ func (v *helperVerb) read(words []string) (map[string]string, bool) {
 
 // payload reads a file that a flag names.
 func (h *helper) payload(name string, to any) error {
-	data, err := h.find(name)
+	f, err := h.find(name)
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(data, to)
+	return json.NewDecoder(f.content()).Decode(to)
 }

@@ -119,6 +119,9 @@ func (h *helper) start(ctx context.Context, e *helperEvent) error {
 	if len(e.Request) > 0 && json.Unmarshal(e.Request, &fields) != nil {
 		return errors.New("request must be an object")
 	}
+	if f := e.File; f != nil && f.Path == "" && e.Type == history.FileUpload {
+		f.Path, _ = fields["target"].(string)
+	}
 	subject := subjectOf(e, fields)
 	if source := e.Source; source == "" || source == history.SourceExecd {
 		e.Source = history.SourceSDK

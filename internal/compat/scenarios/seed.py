@@ -3,9 +3,11 @@ that each of its operations is one row of the history there."""
 
 import asyncio
 import json
+import tempfile
 from collections import Counter
+from pathlib import Path
 
-from agent_sandbox_backends import create_opensandbox_backend
+from agent_sandbox_backends import UploadConfig, UploadSpec, create_opensandbox_backend
 
 from harness import IMAGE, A, done, history, need, step
 
@@ -32,11 +34,12 @@ async def main():
 
 # What work does, by the names of the history.
 DONE = {
-    "command.execute": 3,
-    "file.write": 1,
-    "file.read": 1,
+    "command.execute": 4,
+    "file.write": 5,  # one, and of an upload of two files: into the staging directory, and from there
+    "file.read": 9,  # one, and of that upload: before, to check, before again, and to check again
     "file.list": 1,
-    "file.delete": 1,
+    "file.delete": 3,  # one, and the upload's staging
+    "file.upload": 3,
     "sandbox.pause": 1,
     "sandbox.resume": 1,
 }
@@ -53,9 +56,25 @@ async def work(b):
     await step("read", lambda: check(b.read_file(PATH), lambda data: data == TEXT))
     await step("list", lambda: check(b.list_files("/workspace"), lambda l: PATH in [e.path for e in l]))
     await step("delete", lambda: check(b.delete_file(PATH), lambda _: True))
+    await step("upload-few", lambda: upload(b, 2))
+    await step("upload-many", lambda: upload(b, 100))
+    await step("upload-again", lambda: upload(b, 100, skipped=100))
+    await step("uploaded", lambda: check(b.execute("cat up100/d*/*.txt | wc -l"), lambda r: r.stdout.strip() == b"100"))
     await step("pause", lambda: check(b.pause(), lambda i: i.state.value == "paused"))
     await step("resume", lambda: check(b.resume(), lambda i: i.state.value == "running"))
     await step("execute-after", lambda: check(b.execute("echo back"), lambda r: r.stdout.strip() == b"back"))
+
+
+async def upload(b, files, skipped=0):
+    """Few files are written one by one, many come as an archive."""
+    with tempfile.TemporaryDirectory() as here:
+        for i in range(files):
+            path = Path(here, f"d{i % 7}", f"文件 {i}.txt")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"{i}\n")
+        spec = UploadSpec(source=here, target=f"/workspace/up{files}")
+        r = await b.upload_local(spec, config=UploadConfig(allowed_local_roots=(Path(here),)))
+    return need((r.uploaded_files, r.skipped_files, r.failed_files) == (files - skipped, skipped, 0), r)
 
 
 def recorded(sandbox_id):
