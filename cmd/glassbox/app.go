@@ -38,6 +38,7 @@ type app struct {
 
 type globalFlags struct {
 	url, stateDir, output string
+	config                string
 	verbose, here         bool
 	actor                 history.Actor
 }
@@ -53,8 +54,9 @@ of every operation: who, what, when, the whole output, and what came of it.
 Without --url it works on this machine, in sandboxes of its own local runtime;
 with it, on an OpenSandbox service.
 
-Settings, from the environment or a file .env in the working directory; flags
-win (glassbox config shows what is in force):
+Settings, from the environment, a file .env in the working directory or the
+configuration file ~/.config/glassbox/glassbox.toml; flags win (glassbox config
+shows what is in force, and from where):
   GLASSBOX_URL        OpenSandbox service to work on, else this machine
   GLASSBOX_API_KEY    key of that service
   GLASSBOX_PORT       port of glassbox serve, default 7717
@@ -63,6 +65,7 @@ win (glassbox config shows what is in force):
   GLASSBOX_IMAGE_ALIAS
                       images given in place of others, as in
                       'python:3.12=host node:22=host'
+  GLASSBOX_CONFIG     another configuration file, from the environment only
 and, from the environment only, the programs that sandboxes need, which are
 else looked for beside this one and in the cache, or built:
   GLASSBOX_RUNSC      gVisor's runsc
@@ -81,6 +84,7 @@ else looked for beside this one and in the cache, or built:
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.flags.url, "url", "", "OpenSandbox `service` to work on (GLASSBOX_URL, OPEN_SANDBOX_DOMAIN); default: this machine")
 	flags.StringVar(&a.flags.stateDir, "state-dir", "", "`folder` of the local runtime's state (GLASSBOX_STATE_DIR)")
+	flags.StringVar(&a.flags.config, "config", "", "configuration `file` (GLASSBOX_CONFIG); default: $XDG_CONFIG_HOME/glassbox/glassbox.toml, if it is there")
 	flags.StringVarP(&a.flags.output, "output", "o", "table", "`format` of answers: table, json or yaml")
 	flags.BoolVarP(&a.flags.verbose, "verbose", "v", false, "log what happens to stderr")
 	root.AddCommand(

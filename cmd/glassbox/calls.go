@@ -64,10 +64,7 @@ func tellWrongCall(cmd *cobra.Command) {
 // what they take.
 func wrongFlags(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		rule := map[string]string{
-			"duration": "a time with its unit, as in 90s, 5m or 2h", "int": "a whole number", "bool": "true or false",
-		}[e.GetFlag().Value.Type()]
-		if rule != "" {
+		if rule := ruleOf(e.GetFlag()); rule != "" {
 			return usage("--%s must be %s, not %q", e.GetFlag().Name, rule, e.GetValue())
 		}
 	}
@@ -75,6 +72,19 @@ func wrongFlags(cmd *cobra.Command, err error) error {
 		return usage("%w; what is for the program in the sandbox comes after --, as in: %s", err, cmd.UseLine())
 	}
 	return &usageError{err}
+}
+
+// ruleOf tells what a flag takes; empty: any text.
+func ruleOf(flag *pflag.Flag) string {
+	switch flag.Value.Type() {
+	case "duration":
+		return "a time with its unit, as in 90s, 5m or 2h"
+	case "int":
+		return "a whole number"
+	case "bool":
+		return "true or false"
+	}
+	return ""
 }
 
 // noCommand tells which commands there are beside the one that is not.

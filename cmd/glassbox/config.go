@@ -2,8 +2,8 @@ package main
 
 import (
 	"maps"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,14 +19,33 @@ type setting struct {
 func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "config", Short: "Show the settings in force and where they come from", Args: cobra.NoArgs,
-		Long: `Config shows the settings in force. They come from flags, then from the
-environment (GLASSBOX_URL, GLASSBOX_PORT, GLASSBOX_STATE_DIR, GLASSBOX_API_KEY,
-GLASSBOX_IMAGE_ALIAS; OPEN_SANDBOX_DOMAIN and OPEN_SANDBOX_API_KEY are read
-too), then from a file .env in the working directory, then from the defaults. An API key goes only to
-a URL from the same place or one before it: a file .env that came with somebody
-else's work cannot send your key elsewhere.`,
+		Long: `Config shows the settings in force, and where each comes from. They come from
+flags, then from the environment (GLASSBOX_ and the name in capitals;
+OPEN_SANDBOX_DOMAIN and OPEN_SANDBOX_API_KEY are read too), then from a file
+.env in the working directory (url, port, state_dir, api_key and image_alias
+only), then from the configuration file, then from the defaults. An API key
+goes only to a URL from the same place or one before it: a file .env that came
+with somebody else's work cannot send your key elsewhere.
+
+The configuration file is --config, GLASSBOX_CONFIG, or else
+~/.config/glassbox/glassbox.toml ($XDG_CONFIG_HOME), never one in the working directory. It
+has the names that are shown here; secrets stand in files of their own
+(api_key_file, database_url_file):
+
+  listen = "0.0.0.0"
+  tls_cert = "cert.pem"     # as seen from this file
+  tls_key = "key.pem"
+  trusted_proxy = ["10.0.0.7"]
+
+  [[connections]]
+  name = "lab"
+  url = "https://sandboxes.example"
+  key_file = "lab.key"`,
 		RunE: func(*cobra.Command, []string) error {
-			list := a.inForce()
+			list, err := a.inForce()
+			if err != nil {
+				return err
+			}
 			return a.print(list, func(t *table) {
 				t.row("SETTING", "VALUE", "FROM")
 				for _, s := range list {
@@ -45,7 +64,11 @@ else's work cannot send your key elsewhere.`,
 				}
 				return a.print(setting{args[0], string(key), a.settings.keyFile()}, func(t *table) { t.line(string(key)) })
 			}
-			for _, s := range a.inForce() {
+			list, err := a.inForce()
+			if err != nil {
+				return err
+			}
+			for _, s := range list {
 				if s.Name == args[0] {
 					return a.print(s, func(t *table) { t.line(plain(s.Value)) })
 				}
@@ -65,29 +88,49 @@ func pairs(values map[string]string) []string {
 	return list
 }
 
-func (a *app) inForce() []setting {
+// inForce lists every setting; no secret among them.
+func (a *app) inForce() ([]setting, error) {
 	s := a.settings
-	key := ""
-	if s.apiKey != "" {
-		key = s.apiKey.String()
+	file := setting{"config", s.file.path, s.file.origin}
+	if !s.file.there {
+		file.Origin += ", not there"
 	}
-	list := []setting{
-		{"url", s.url, s.origin["url"]},
-		{"port", strconv.Itoa(s.port), s.origin["port"]},
-		{"state_dir", s.stateDir, s.origin["state_dir"]},
-		{"api_key", key, s.origin["api_key"]},
-		{"image_alias", strings.Join(pairs(s.aliases), " "), s.origin["image_alias"]},
-	}
-	for i := range list {
-		if list[i].Origin == "" {
-			list[i].Origin = "default"
+	list := []setting{file}
+	for i := range allSettings {
+		k := &allSettings[i]
+		one := setting{k.name, k.missing, "default"}
+		if v, ok := s.values[k.name]; ok {
+			one.Value, one.Origin = v.text, v.origin
+			if k.secret {
+				one.Value = withoutSecret(v)
+			}
 		}
+		switch k.name {
+		case "state_dir":
+			one.Value = s.stateDir
+		case "image_alias":
+			one.Value = strings.Join(pairs(s.aliases), " ")
+		}
+		list = append(list, one)
 	}
-	if s.url == "" {
-		list[0].Value = "this machine"
+	services, err := s.configured()
+	for _, c := range services {
+		list = append(list, setting{"connections." + c.Name, c.URL, c.origin})
+		if c.keyOrigin != "" {
+			list = append(list, setting{"connections." + c.Name + ".key", c.key.String(), c.keyOrigin})
+		}
 	}
 	if s.fault != "" {
 		list = append(list, setting{dotEnvFile, s.fault, "working directory"})
 	}
-	return list
+	return list, err
+}
+
+// withoutSecret shows the address of a database without who comes there.
+func withoutSecret(v value) string {
+	u, err := url.Parse(v.text)
+	if v.file || err != nil || u.Host == "" {
+		return "***"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

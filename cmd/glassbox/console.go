@@ -38,10 +38,6 @@ type console struct {
 
 // newConsole opens the database and joins the parts.
 func (a *app) newConsole(ctx context.Context, s *serving, r *reach, l net.Listener, key string) (*console, error) {
-	address, err := s.database(a.settings.stateDir)
-	if err != nil {
-		return nil, err
-	}
 	keyFile := s.masterKeyFile
 	if keyFile == "" {
 		keyFile = filepath.Join(a.settings.stateDir, "console", "master_key")
@@ -50,7 +46,7 @@ func (a *app) newConsole(ctx context.Context, s *serving, r *reach, l net.Listen
 	if err != nil {
 		return nil, err
 	}
-	database, err := db.Open(ctx, address)
+	database, err := db.Open(ctx, s.database(a.settings.stateDir))
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (a *app) images(ctx context.Context) (*imageClient, error) {
 		return nil, err
 	}
 	if url != glassbox.Local {
-		return nil, usage("the images of a service are its own; leave the url out (it comes from %s)", a.settings.origin["url"])
+		return nil, usage("the images of a service are its own; leave the url out (it comes from %s)", a.settings.values["url"].origin)
 	}
 	return a.localImages(), nil
 }

@@ -19,9 +19,7 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// serving is how the server is reached and where it keeps its own things. It
-// is read from flags and the environment only: a file .env that came with
-// somebody else's work must not open a door.
+// serving is how the server is reached and where it keeps its own things.
 type serving struct {
 	listen         string
 	tlsCert        string
@@ -32,48 +30,68 @@ type serving struct {
 	masterKeyFile  string
 	allowEndpoints []string
 	mirror         bool
+	life           time.Duration // of a sandbox
+	connect        []string
 }
 
-// flags adds the flags. What is not given comes from the environment.
+// flags adds the flags. What is not given comes from the environment or the
+// configuration file: see fill.
 func (s *serving) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.listen, "listen", fromEnv("GLASSBOX_LISTEN", listenHost), "`address` to listen at; beyond the loopback it needs TLS or a proxy (GLASSBOX_LISTEN)")
-	flags.StringVar(&s.tlsCert, "tls-cert", fromEnv("GLASSBOX_TLS_CERT", ""), "`file` of the certificate (GLASSBOX_TLS_CERT)")
-	flags.StringVar(&s.tlsKey, "tls-key", fromEnv("GLASSBOX_TLS_KEY", ""), "`file` of its key (GLASSBOX_TLS_KEY)")
-	flags.StringVar(&s.publicURL, "public-url", fromEnv("GLASSBOX_PUBLIC_URL", ""), "`address` that browsers see, of a proxy before this server (GLASSBOX_PUBLIC_URL)")
-	flags.StringSliceVar(&s.proxies, "trusted-proxy", listFrom("GLASSBOX_TRUSTED_PROXY"), "`network` of that proxy; nobody else may come then (GLASSBOX_TRUSTED_PROXY)")
+	flags.StringVar(&s.listen, "listen", listenHost, "`address` to listen at; beyond the loopback it needs TLS or a proxy (GLASSBOX_LISTEN)")
+	flags.StringVar(&s.tlsCert, "tls-cert", "", "`file` of the certificate (GLASSBOX_TLS_CERT)")
+	flags.StringVar(&s.tlsKey, "tls-key", "", "`file` of its key (GLASSBOX_TLS_KEY)")
+	flags.StringVar(&s.publicURL, "public-url", "", "`address` that browsers see, of a proxy before this server (GLASSBOX_PUBLIC_URL)")
+	flags.StringSliceVar(&s.proxies, "trusted-proxy", nil, "`network` of that proxy; nobody else may come then (GLASSBOX_TRUSTED_PROXY)")
 	flags.StringVar(&s.databaseURL, "database-url", "", "postgres:// `URL`, else an SQLite file in the state folder (GLASSBOX_DATABASE_URL, GLASSBOX_DATABASE_URL_FILE)")
-	flags.StringVar(&s.masterKeyFile, "master-key-file", fromEnv("GLASSBOX_MASTER_KEY_FILE", ""), "`file` of the key that seals credentials, made if it is not there (GLASSBOX_MASTER_KEY_FILE)")
-	flags.BoolVar(&s.mirror, "mirror", os.Getenv("GLASSBOX_MIRROR") == "1", "keep a central copy of every history, which outlives the sandboxes and can be searched (GLASSBOX_MIRROR=1); new, and off until it has proved itself")
-	flags.StringSliceVar(&s.allowEndpoints, "allow-endpoint", listFrom("GLASSBOX_ALLOW_ENDPOINT"), "`network` in which services may be although it is link-local or reserved (GLASSBOX_ALLOW_ENDPOINT)")
+	flags.StringVar(&s.masterKeyFile, "master-key-file", "", "`file` of the key that seals credentials, made if it is not there (GLASSBOX_MASTER_KEY_FILE)")
+	flags.BoolVar(&s.mirror, "mirror", false, "keep a central copy of every history, which outlives the sandboxes and can be searched (GLASSBOX_MIRROR); new, and off until it has proved itself")
+	flags.StringSliceVar(&s.allowEndpoints, "allow-endpoint", nil, "`network` in which services may be although it is link-local or reserved (GLASSBOX_ALLOW_ENDPOINT)")
+	flags.DurationVar(&s.life, "default-timeout", 0, "`life` of a sandbox for which none is asked, and the most that one is given; default: no limit (GLASSBOX_DEFAULT_TIMEOUT)")
+	flags.StringArrayVar(&s.connect, "connect", nil, "work with an OpenSandbox service, too, as `NAME=URL`; its key comes from GLASSBOX_CONNECTION_NAME_KEY or GLASSBOX_CONNECTION_NAME_KEY_FILE; may be given again (GLASSBOX_CONNECT)")
 }
 
-func fromEnv(name, missing string) string {
-	if value := os.Getenv(name); value != "" {
-		return value
+// fill gives the flags of serve that were not given what the environment and
+// the configuration file say, and the settings what the flags say.
+func (s *settings) fill(flags *pflag.FlagSet) error {
+	for i := range allSettings {
+		k := &allSettings[i]
+		if !k.serve {
+			continue
+		}
+		flag := flags.Lookup(strings.ReplaceAll(k.name, "_", "-"))
+		if list, ok := flag.Value.(pflag.SliceValue); flag.Changed && ok {
+			s.values[k.name] = value{text: strings.Join(list.GetSlice(), " "), origin: "flag"}
+		} else if flag.Changed {
+			s.values[k.name] = value{text: flag.Value.String(), origin: "flag"}
+		} else if err := s.fillOne(k, flag); err != nil {
+			return err
+		}
 	}
-	return missing
+	return nil
 }
 
-func listFrom(name string) []string {
-	return strings.FieldsFunc(os.Getenv(name), func(r rune) bool { return r == ',' || r == ' ' })
+func (s *settings) fillOne(k *knownSetting, flag *pflag.Flag) error {
+	text, err := s.secret(k.name)
+	if err != nil || text == "" {
+		return err
+	}
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		err = list.Replace(fields(text))
+	} else {
+		err = flag.Value.Set(text)
+	}
+	if err != nil { // its text would hold the value
+		return sandbox.Invalid(k.name, "must be "+ruleOf(flag)+"; it comes from "+s.values[k.name].origin)
+	}
+	return nil
 }
 
 // database returns where the console's tables are.
-func (s *serving) database(stateDir string) (string, error) {
+func (s *serving) database(stateDir string) string {
 	if s.databaseURL != "" {
-		return s.databaseURL, nil
+		return s.databaseURL
 	}
-	if value := os.Getenv("GLASSBOX_DATABASE_URL"); value != "" {
-		return value, nil
-	}
-	if file := os.Getenv("GLASSBOX_DATABASE_URL_FILE"); file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return "", &sandbox.Error{Op: "read GLASSBOX_DATABASE_URL_FILE", Code: sandbox.CodePermission, Err: err}
-		}
-		return strings.TrimSpace(string(text)), nil
-	}
-	return filepath.Join(stateDir, "console", "console.sqlite3"), nil
+	return filepath.Join(stateDir, "console", "console.sqlite3")
 }
 
 // reach is how the server is reached, once that was found to be right.

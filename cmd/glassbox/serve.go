@@ -25,7 +25,6 @@ func (a *app) serveCommand() *cobra.Command {
 	var port int
 	var sample bool
 	var aliases []string
-	var life time.Duration
 	var how serving
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve sandboxes on this machine, and the console to look at them", Args: cobra.NoArgs,
@@ -43,7 +42,8 @@ asks for python:3.12 this machine's programs instead, and says so in a warning;
 '*=host' does for every image that this machine does not have.`,
 		Example: `  glassbox serve
   glassbox serve --port 8080
-  glassbox serve --image-alias python:3.12=host`,
+  glassbox serve --image-alias python:3.12=host
+  GLASSBOX_CONNECTION_LAB_KEY_FILE=key.txt glassbox serve --connect lab=https://sandboxes.example`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("port") {
 				if port < 0 || port > 65535 {
@@ -57,10 +57,13 @@ asks for python:3.12 this machine's programs instead, and says so in a warning;
 					return &usageError{err}
 				}
 			}
-			if cmd.Flags().Changed("default-timeout") && life < time.Minute {
+			if err := a.settings.fill(cmd.Flags()); err != nil {
+				return err
+			}
+			if how.life != 0 && how.life < time.Minute || how.life == 0 && cmd.Flags().Changed("default-timeout") {
 				return usage("--default-timeout must be at least a minute")
 			}
-			a.life = life
+			a.life = how.life
 			err := a.serve(cmd.Context(), &how, sample)
 			if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
 				return nil // it was ended while it started
@@ -69,7 +72,6 @@ asks for python:3.12 this machine's programs instead, and says so in a warning;
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", defaultPort, "port to listen at on 127.0.0.1 (GLASSBOX_PORT)")
-	cmd.Flags().DurationVar(&life, "default-timeout", 0, "`life` of a sandbox for which none is asked, and the most that one is given; default: no limit")
 	cmd.Flags().BoolVar(&sample, "sample", false, "record a sample run and show it, if none is kept yet")
 	cmd.Flags().StringArrayVar(&aliases, "image-alias", nil, "give another image to who asks for one, as `IMAGE=host`; may be given again (GLASSBOX_IMAGE_ALIAS)")
 	how.flags(cmd.Flags())
@@ -79,7 +81,11 @@ asks for python:3.12 this machine's programs instead, and says so in a warning;
 
 func (a *app) serve(ctx context.Context, how *serving, sample bool) (err error) {
 	if a.settings.url != "" {
-		return usage("serve works on this machine; leave the url out (it comes from %s)", a.settings.origin["url"])
+		return usage("serve works on this machine; leave the url out (it comes from %s)", a.settings.values["url"].origin)
+	}
+	services, err := a.settings.configured()
+	if err != nil {
+		return err
 	}
 	key, err := a.settings.localKey()
 	if err != nil {
@@ -108,6 +114,9 @@ func (a *app) serve(ctx context.Context, how *serving, sample bool) (err error) 
 		stop()
 		err = errors.Join(err, console.close())
 	}()
+	if err := console.connectAll(ctx, services); err != nil {
+		return err
+	}
 	console.run(sweeping, a)
 	server := &http.Server{
 		Handler: console.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -122,13 +131,7 @@ func (a *app) serve(ctx context.Context, how *serving, sample bool) (err error) 
 	}
 	a.say("serving OpenSandbox at %s; Ctrl-C ends it, sandboxes go on", console.base)
 	a.say("key for other clients: glassbox config get local.api_key%s", a.stateFlag())
-	link, err := console.newLink(ctx, door.FirstUser)
-	if err != nil {
-		a.say("no sign-in link could be made: %v", err) // it may have been given another name
-	} else {
-		a.say("console, for 15 minutes and one browser; glassbox login-link%s prints a new one:", a.stateFlag())
-		a.say("  %s", link.URL)
-	}
+	a.sayLink(ctx, console)
 	select {
 	case err := <-ended:
 		return err
@@ -136,6 +139,20 @@ func (a *app) serve(ctx context.Context, how *serving, sample bool) (err error) 
 		return errors.Join(errors.New("the local runtime has ended"), a.owned().err)
 	case <-ctx.Done():
 	}
+	return shutDown(ctx, server)
+}
+
+func (a *app) sayLink(ctx context.Context, console *console) {
+	link, err := console.newLink(ctx, door.FirstUser)
+	if err != nil {
+		a.say("no sign-in link could be made: %v", err) // it may have been given another name
+	} else {
+		a.say("console, for 15 minutes and one browser; glassbox login-link%s prints a new one:", a.stateFlag())
+		a.say("  %s", link.URL)
+	}
+}
+
+func shutDown(ctx context.Context, server *http.Server) error {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(closing); err != nil {

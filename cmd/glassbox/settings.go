@@ -1,53 +1,80 @@
 package main
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode"
 
-	"github.com/knadh/koanf/parsers/dotenv"
-	"github.com/knadh/koanf/providers/confmap"
-	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/v2"
+	"github.com/joho/godotenv"
 
 	"github.com/glassboxhq/glassbox"
 	"github.com/glassboxhq/glassbox/sandbox"
 	"github.com/glassboxhq/glassbox/sandbox/opensandbox"
 )
 
-// settings are what flags, the environment and a .env file in the working
-// directory say, in that order.
+// settings are what flags, the environment, a file .env in the working
+// directory and the configuration file say, in that order.
 type settings struct {
 	url      string // empty: the local runtime of this machine
 	stateDir string
 	port     int
 	apiKey   opensandbox.Secret
 	aliases  map[string]string // of images
-	origin   map[string]string // where each setting comes from
-	fault    string            // of the file .env
-	withheld string            // what is not sent, and why
+	values   map[string]value  // of all settings that are given somewhere, by name
+	file     *configFile
+	fault    string // of the file .env
+	withheld string // what is not sent, and why
+}
+
+// value is what a setting is, as text; lists have spaces between their parts.
+type value struct {
+	text   string
+	origin string
+	file   bool // the text is the path of a file that holds a secret
 }
 
 const defaultPort = 7717
 
-// variables maps environment variables to settings; the later ones win.
-var variables = []struct{ name, setting string }{
-	{"OPEN_SANDBOX_DOMAIN", "url"},
-	{"GLASSBOX_URL", "url"},
-	{"GLASSBOX_PORT", "port"},
-	{"GLASSBOX_STATE_DIR", "state_dir"},
-	{"GLASSBOX_IMAGE_ALIAS", "image_alias"},
-	{"OPEN_SANDBOX_API_KEY", "api_key"},
-	{"GLASSBOX_API_KEY", "api_key"},
+// knownSetting is a setting. Its name is that of its key in the configuration file,
+// and of its flag with - for _.
+type knownSetting struct {
+	name      string
+	variables []string // of the environment; the later ones win
+	missing   string   // what is in force where nothing is given
+	dotEnv    bool     // a file .env may set it
+	secret    bool     // never shown; NAME_file and VARIABLE_FILE tell the file that holds it
+	path      bool     // in the configuration file it is as seen from there
+	serve     bool     // it is a flag of serve
 }
 
-// keyVariables are those of variables that hold a key.
+// allSettings is the one table of settings. What opens a door does not come
+// from a file .env: that may have come with somebody else's work.
+var allSettings = []knownSetting{
+	{name: "url", variables: []string{"OPEN_SANDBOX_DOMAIN", "GLASSBOX_URL"}, missing: "this machine", dotEnv: true},
+	{name: "port", variables: []string{"GLASSBOX_PORT"}, missing: strconv.Itoa(defaultPort), dotEnv: true},
+	{name: "state_dir", variables: []string{"GLASSBOX_STATE_DIR"}, dotEnv: true, path: true},
+	{name: "api_key", variables: keyVariables, dotEnv: true, secret: true},
+	{name: "image_alias", variables: []string{"GLASSBOX_IMAGE_ALIAS"}, dotEnv: true},
+
+	{name: "listen", variables: []string{"GLASSBOX_LISTEN"}, missing: listenHost, serve: true},
+	{name: "tls_cert", variables: []string{"GLASSBOX_TLS_CERT"}, path: true, serve: true},
+	{name: "tls_key", variables: []string{"GLASSBOX_TLS_KEY"}, path: true, serve: true},
+	{name: "public_url", variables: []string{"GLASSBOX_PUBLIC_URL"}, serve: true},
+	{name: "trusted_proxy", variables: []string{"GLASSBOX_TRUSTED_PROXY"}, serve: true},
+	{name: "database_url", variables: []string{"GLASSBOX_DATABASE_URL"}, missing: "an SQLite file in the state folder", secret: true, serve: true},
+	{name: "master_key_file", variables: []string{"GLASSBOX_MASTER_KEY_FILE"}, missing: "in the state folder", path: true, serve: true},
+	{name: "allow_endpoint", variables: []string{"GLASSBOX_ALLOW_ENDPOINT"}, serve: true},
+	{name: "default_timeout", variables: []string{"GLASSBOX_DEFAULT_TIMEOUT"}, missing: "no limit", serve: true},
+	{name: "mirror", variables: []string{"GLASSBOX_MIRROR"}, missing: "false", serve: true},
+	{name: "connect", variables: []string{"GLASSBOX_CONNECT"}, serve: true},
+}
+
+// keyVariables are those that hold the key of the service.
 var keyVariables = []string{"OPEN_SANDBOX_API_KEY", "GLASSBOX_API_KEY"}
 
 // dotEnvFile is a file of the working directory. It may have come with somebody
@@ -55,54 +82,109 @@ var keyVariables = []string{"OPEN_SANDBOX_API_KEY", "GLASSBOX_API_KEY"}
 const dotEnvFile = ".env"
 
 func loadSettings(flags *globalFlags) (*settings, error) {
-	k := koanf.New(".")
-	s := &settings{port: defaultPort, origin: map[string]string{}}
-	load := func(from string, layer *koanf.Koanf) {
-		for _, v := range variables {
-			if value := layer.String(v.name); value != "" {
-				_ = k.Set(v.setting, value) // a plain key cannot fail
-				s.origin[v.setting] = from + " " + v.name
+	s := &settings{port: defaultPort, values: map[string]value{}}
+	var err error
+	if s.file, err = readConfig(flags.config); err != nil {
+		return nil, err
+	}
+	s.file.load(s.values)
+	delete(s.values, "connections")
+	var dotEnv map[string]string
+	dotEnv, s.fault = loadDotEnv()
+	s.loadVariables(dotEnvFile, func(name string) string { return dotEnv[name] })
+	theirKey := s.values["api_key"]
+	if !strings.HasPrefix(theirKey.origin, dotEnvFile+" ") {
+		theirKey = value{}
+	}
+	s.loadVariables("environment", os.Getenv)
+	for name, text := range map[string]string{"url": flags.url, "state_dir": flags.stateDir} {
+		if text != "" {
+			s.values[name] = value{text: text, origin: "flag"}
+		}
+	}
+	s.url = s.values["url"].text
+	key, err := s.secret("api_key")
+	if err != nil {
+		return nil, err
+	}
+	s.apiKey = opensandbox.Secret(key)
+	if err := s.withhold(theirKey); err != nil {
+		return nil, err
+	}
+	return s, s.check()
+}
+
+// loadVariables takes what the variables of a layer say.
+func (s *settings) loadVariables(layer string, get func(name string) string) {
+	for i := range allSettings {
+		k := &allSettings[i]
+		if layer == dotEnvFile && !k.dotEnv {
+			continue
+		}
+		for _, name := range k.variables {
+			if text := get(name); text != "" {
+				s.values[k.name] = value{text: text, origin: layer + " " + name}
+			} else if path := get(name + "_FILE"); path != "" && k.secret && layer != dotEnvFile {
+				s.values[k.name] = value{text: path, origin: layer + " " + name + "_FILE", file: true}
 			}
 		}
 	}
-	dotEnv := koanf.New("\x00") // names with dots are names
-	s.fault = loadDotEnv(dotEnv)
-	load(dotEnvFile, dotEnv)
-	theirKey, theirOrigin := k.String("api_key"), s.origin["api_key"]
-	environment := koanf.New("\x00")
-	if err := environment.Load(env.Provider("\x00", env.Opt{}), nil); err != nil {
-		return nil, sandbox.Invalid("environment", err.Error())
-	}
-	load("environment", environment)
-	given := map[string]any{}
-	for name, value := range map[string]string{"url": flags.url, "state_dir": flags.stateDir} {
-		if value != "" {
-			given[name], s.origin[name] = value, "flag"
-		}
-	}
-	if err := k.Load(confmap.Provider(given, "."), nil); err != nil {
-		return nil, sandbox.Invalid("flags", err.Error())
-	}
-	s.url, s.apiKey = k.String("url"), opensandbox.Secret(k.String("api_key"))
-	if err := s.withhold(opensandbox.Secret(theirKey), theirOrigin); err != nil {
-		return nil, err
-	}
-	if text := k.String("port"); text != "" {
-		port, err := strconv.ParseUint(text, 10, 16)
+}
+
+// check reads the settings that have a form.
+func (s *settings) check() error {
+	if v := s.values["port"]; v.text != "" {
+		port, err := strconv.ParseUint(v.text, 10, 16)
 		if err != nil {
-			return nil, sandbox.Invalid("port", "must be a number from 0 (any free one) to 65535; it comes from "+s.origin["port"])
+			return sandbox.Invalid("port", "must be a number from 0 (any free one) to 65535; it comes from "+v.origin)
 		}
 		s.port = int(port)
 	}
 	if strings.ContainsFunc(string(s.apiKey), unicode.IsControl) {
-		return nil, sandbox.Invalid("api_key", "must not hold a line break or another control character; it comes from "+s.origin["api_key"])
+		return sandbox.Invalid("api_key", "must not hold a line break or another control character; it comes from "+s.values["api_key"].origin)
 	}
+	alias := s.values["image_alias"]
 	var err error
-	if s.aliases, err = parseAliases(strings.Fields(k.String("image_alias"))); err != nil {
-		return nil, fmt.Errorf("%w; it comes from %s", err, s.origin["image_alias"])
+	if s.aliases, err = parseAliases(strings.Fields(alias.text)); err != nil {
+		return fmt.Errorf("%w; it comes from %s", err, alias.origin)
 	}
-	s.stateDir, err = glassbox.StateDir(k.String("state_dir"))
-	return s, err
+	s.stateDir, err = glassbox.StateDir(s.values["state_dir"].text)
+	return err
+}
+
+// secret returns a setting that may stand in a file of its own.
+func (s *settings) secret(name string) (string, error) {
+	v := s.values[name]
+	if !v.file {
+		return v.text, nil
+	}
+	text, err := readSecret(v.text)
+	if err != nil {
+		return "", &sandbox.Error{Op: "read " + name, Code: sandbox.CodeInvalid, Err: err, Message: "see " + v.origin}
+	}
+	return text, nil
+}
+
+// maxSecret bounds what is read of a file that holds a secret, in bytes.
+const maxSecret = 64 << 10
+
+// readSecret reads a file that holds a secret, without the line break at its
+// end. Its text is in no error.
+func readSecret(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	switch secret := strings.TrimSpace(string(text)); {
+	case err != nil:
+		return "", err
+	case secret == "" || len(text) > maxSecret:
+		return "", fmt.Errorf("%s must hold a secret of at most 64 KiB", path)
+	default:
+		return secret, nil
+	}
 }
 
 // parseAliases reads what images are given in place of others.
@@ -120,15 +202,16 @@ func parseAliases(list []string) (map[string]string, error) {
 
 // withhold keeps a key that the user has from a service that a file in the
 // working directory names: that gets the key of the same file, or none.
-func (s *settings) withhold(theirs opensandbox.Secret, origin string) error {
-	from := s.origin["api_key"]
-	if s.apiKey == "" || from == origin || !strings.HasPrefix(s.origin["url"], dotEnvFile+" ") {
+func (s *settings) withhold(theirs value) error {
+	key, url := s.values["api_key"], s.values["url"]
+	if s.apiKey == "" || key.origin == theirs.origin || !strings.HasPrefix(url.origin, dotEnvFile+" ") {
 		return nil
 	}
 	s.withheld = fmt.Sprintf("the key of %s is not sent to %s, which comes from %s; give the url by --url or GLASSBOX_URL to send it",
-		strings.TrimPrefix(from, "environment "), s.url, s.origin["url"])
-	if s.apiKey, s.origin["api_key"] = theirs, origin; origin == "" {
-		delete(s.origin, "api_key")
+		strings.TrimPrefix(key.origin, "environment "), s.url, url.origin)
+	s.apiKey = opensandbox.Secret(theirs.text)
+	if s.values["api_key"] = theirs; theirs.text == "" {
+		delete(s.values, "api_key")
 	}
 	for _, name := range keyVariables { // where the SDK looks for one
 		if err := os.Unsetenv(name); err != nil {
@@ -141,32 +224,28 @@ func (s *settings) withhold(theirs opensandbox.Secret, origin string) error {
 // maxDotEnv bounds what is read of the file, in bytes.
 const maxDotEnv = 1 << 20
 
-// loadDotEnv tells what is wrong with the file, if there is one. It never
-// quotes it: it may hold secrets.
-func loadDotEnv(k *koanf.Koanf) (fault string) {
+// loadDotEnv reads the file, if there is one, or tells what is wrong with it.
+// It never quotes it: it may hold secrets.
+func loadDotEnv() (values map[string]string, fault string) {
 	info, err := os.Stat(dotEnvFile)
 	switch {
 	case err != nil && errors.Is(err, fs.ErrNotExist):
-		return ""
+		return nil, ""
 	case err != nil:
-		return "cannot be read: " + reason(err)
+		return nil, "cannot be read: " + reason(err)
 	case info.IsDir():
-		return "" // of another program
+		return nil, "" // of another program
 	case !info.Mode().IsRegular() || info.Size() > maxDotEnv:
-		return "is no plain file of at most 1 MiB"
+		return nil, "is no plain file of at most 1 MiB"
 	}
 	text, err := os.ReadFile(dotEnvFile)
 	if err != nil {
-		return "cannot be read: " + reason(err)
+		return nil, "cannot be read: " + reason(err)
 	}
-	values, err := dotenv.Parser().Unmarshal(text)
-	if err == nil {
-		err = k.Load(confmap.Provider(values, "\x00"), nil)
+	if values, err = godotenv.UnmarshalBytes(text); err != nil {
+		return nil, "cannot be read: it must hold lines of NAME=value"
 	}
-	if err != nil {
-		return "cannot be read: it must hold lines of NAME=value"
-	}
-	return ""
+	return values, ""
 }
 
 // reason is what the system says, without the path.
@@ -175,40 +254,4 @@ func reason(err error) string {
 		err = e.Err
 	}
 	return err.Error()
-}
-
-func (s *settings) keyFile() string { return filepath.Join(s.stateDir, "api_key") }
-
-// localKey returns the key of this machine's lifecycle API, made when it is
-// first asked for.
-func (s *settings) localKey() (opensandbox.Secret, error) {
-	for {
-		text, err := os.ReadFile(s.keyFile())
-		if err == nil {
-			return opensandbox.Secret(strings.TrimSpace(string(text))), nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return "", &sandbox.Error{Op: "read API key", Code: sandbox.CodePermission, Err: err}
-		}
-		if err := s.makeKey(); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", &sandbox.Error{Op: "make API key", Code: sandbox.CodePermission, Err: err}
-		}
-	}
-}
-
-// makeKey writes a new key whole, or finds that another process was first.
-func (s *settings) makeKey() (err error) {
-	if err := os.MkdirAll(s.stateDir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(s.stateDir, ".api_key-*")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	_, err = f.WriteString(rand.Text() + "\n")
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), s.keyFile())
 }
