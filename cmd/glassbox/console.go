@@ -56,7 +56,7 @@ func (a *app) newConsole(ctx context.Context, s *serving, r *reach, l net.Listen
 	var copies *mirror.Mirror
 	if s.mirror {
 		copies = mirror.New(database, nil)
-		c.syncer = syncer.New(&followed{c.fleet}, copies, &syncer.Options{Limits: mirrorLimits, Logger: a.logger()})
+		c.syncer = syncer.New(&followed{c.fleet}, copies, &syncer.Options{Limits: copies.Limits, Logger: a.logger()})
 	}
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err == nil {

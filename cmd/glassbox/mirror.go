@@ -5,15 +5,9 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/console/connection"
-	"github.com/glassboxhq/glassbox/internal/console/mirror"
 	"github.com/glassboxhq/glassbox/internal/syncer"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
-
-// mirrorLimits is what the mirror keeps.
-func mirrorLimits(context.Context) (*mirror.Limits, error) {
-	return &mirror.Limits{Age: 365 * 24 * time.Hour, BodyAge: 90 * 24 * time.Hour, Bytes: 20 << 30}, nil
-}
 
 // followed is the console's services as the syncer asks them.
 type followed struct{ fleet *connection.Fleet }

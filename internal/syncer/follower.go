@@ -107,8 +107,13 @@ func (f *follower) run(ctx context.Context) {
 // step follows the history while it is open, or tells its end.
 func (f *follower) step(ctx context.Context) (done bool, err error) {
 	f.mu.Lock()
-	lost, behind := f.lost, f.behind
+	seen, lost, behind := f.seen, f.lost, f.behind
 	f.mu.Unlock()
+	if !seen.GoneAt.IsZero() {
+		if dropped, err := f.drop(ctx); dropped || err != nil {
+			return dropped, err
+		}
+	}
 	if !lost {
 		return f.follow(ctx)
 	}
@@ -116,6 +121,21 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	err = f.end(ctx, "the sandbox is gone", behind)
+	return err == nil, err
+}
+
+// drop lets the history go with its sandbox, where that is set.
+func (f *follower) drop(ctx context.Context) (dropped bool, err error) {
+	if f.v.s.opts.Limits == nil {
+		return false, nil
+	}
+	limits, err := f.v.s.opts.Limits(ctx)
+	if err != nil || !limits.Of(f.v.ID).Dies {
+		return false, err
+	}
+	if err = f.v.s.mirror.Gone(ctx, f.v.ID, f.id); err == nil {
+		_, err = f.v.s.mirror.Drop(ctx, f.v.ID, f.id)
+	}
 	return err == nil, err
 }
 

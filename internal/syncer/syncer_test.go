@@ -2,6 +2,7 @@ package syncer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -200,6 +201,44 @@ func TestDeath(t *testing.T) {
 		box, err := m.Sandbox(t.Context(), "local", lost.id)
 		if err != nil || box.GoneAt.IsZero() {
 			t.Errorf("%+v, %v", box, err)
+		}
+	})
+}
+
+// Where it is set, a history goes with its sandbox.
+func TestDiesWithSandbox(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		boxes := newBoxes(t, 4)
+		kept, lost, early, other := boxes[0], boxes[1], boxes[2], boxes[3]
+		early.work(t, 1)
+		f := newFleet(kept, lost)
+		f.add("slow", other)
+		f.remove(early, true)
+		limits := &mirror.Limits{ByConnection: map[string]mirror.Limits{"local": {Dies: true}}}
+		s, m := start(t, f, d, &syncOptions{Wait: 2 * time.Second, Limits: func(context.Context) (*mirror.Limits, error) { return limits, nil }})
+		for name, b := range map[string]*box{"local": kept, "slow": other} {
+			b.work(t, 2)
+			wantSame(t, s, m, name, b)
+		}
+		lost.work(t, 1)
+		wantSame(t, s, m, "local", lost)
+		f.remove(kept, true)
+		f.remove(lost, false)
+		f.remove(other, false)
+		eventually(t, "the other's history ends", func() bool {
+			list, err := m.Histories(t.Context(), "slow", other.id)
+			return err == nil && len(list) == 1 && !list[0].EndedAt.IsZero()
+		})
+		for _, b := range []*box{kept, lost, early} {
+			eventually(t, "the history goes of "+b.path, func() bool {
+				list, err := m.Histories(t.Context(), "local", b.id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = m.Sandbox(t.Context(), "local", b.id)
+				return len(list) == 0 && errors.Is(err, sandbox.ErrNotFound)
+			})
 		}
 	})
 }

@@ -18,31 +18,52 @@ const HistoryErase = "history.erase"
 // Erase removes all that is mirrored of a sandbox for good: operations, output,
 // changes and what search knows of them. What is left is one operation that
 // says who did it. What the sandbox records later is mirrored; what was erased
-// is
-// not taken from it again.
+// is not taken from it again.
 func (m *Mirror) Erase(ctx context.Context, connectionID, sandboxID string, by history.Actor) (*history.Operation, error) {
 	if err := by.Validate(); err != nil {
 		return nil, err
 	}
-	list, err := m.Histories(ctx, connectionID, sandboxID)
+	list, count, err := m.emptyAll(ctx, connectionID, sandboxID)
 	if err == nil && len(list) == 0 {
 		err = &sandbox.Error{Op: "erase history", Code: CodeHistoryNotFound, Sandbox: sandboxID, Message: "the mirror holds no history of this sandbox"}
 	}
 	if err != nil {
 		return nil, err
 	}
-	var count int64
+	return m.leave(ctx, list[0], count, by)
+}
+
+// Drop removes all that is mirrored of a sandbox that is gone, and that there
+// was one. It tells how many operations it had.
+func (m *Mirror) Drop(ctx context.Context, connectionID, sandboxID string) (int64, error) {
+	_, count, err := m.emptyAll(ctx, connectionID, sandboxID)
+	if err != nil {
+		return count, err
+	}
+	return count, m.tx(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(ctx, `delete from mirror_histories where connection_id = ? and sandbox_id = ?`, connectionID, sandboxID); err != nil {
+			return err
+		}
+		// It may be there again.
+		_, err := tx.Exec(ctx, `delete from mirror_sandboxes where connection_id = ? and sandbox_id = ? and gone_at is not null`, connectionID, sandboxID)
+		return err
+	})
+}
+
+// emptyAll empties the histories of a sandbox, and returns them with the number
+// of operations that they had.
+func (m *Mirror) emptyAll(ctx context.Context, connectionID, sandboxID string) (list []*History, count int64, err error) {
+	if list, err = m.Histories(ctx, connectionID, sandboxID); err != nil || len(list) == 0 {
+		return nil, 0, err
+	}
 	for _, h := range list {
 		n, err := m.empty(ctx, h)
 		if err != nil {
-			return nil, err
+			return nil, count, err
 		}
 		count += n
 	}
-	if err := m.forget(ctx); err != nil {
-		return nil, err
-	}
-	return m.leave(ctx, list[0], count, by)
+	return list, count, m.forget(ctx)
 }
 
 // empty removes all of a history, step by step, behind a mark that keeps a

@@ -12,13 +12,15 @@ import (
 // Limits say how long and how much the mirror keeps. A zero field does not
 // limit.
 type Limits struct {
-	Age          time.Duration     // of operations, since they began
-	BodyAge      time.Duration     // of their output and diffs: what was done stays longer than what was printed
-	Bytes        int64             // of all histories of one connection
-	ByConnection map[string]Limits // other limits of a connection, instead of these
+	Age          time.Duration     `json:"age,omitempty"`               // of operations, since they began
+	BodyAge      time.Duration     `json:"body_age,omitempty"`          // of their output and diffs: what was done stays longer than what was printed
+	Bytes        int64             `json:"bytes,omitempty"`             // of all histories of one connection
+	Dies         bool              `json:"dies_with_sandbox,omitempty"` // a history goes when its sandbox does
+	ByConnection map[string]Limits `json:"by_connection,omitempty"`     // other limits of a connection, instead of these
 }
 
-func (l *Limits) of(connection string) Limits {
+// Of returns the limits of a connection.
+func (l *Limits) Of(connection string) Limits {
 	if own, ok := l.ByConnection[connection]; ok {
 		return own
 	}
@@ -46,7 +48,11 @@ func (m *Mirror) Prune(ctx context.Context, limits *Limits) (*Pruned, error) {
 		return p.done, err
 	}
 	for _, connection := range connections {
-		p.limits = limits.of(connection)
+		if p.limits = limits.Of(connection); p.limits.Dies {
+			if err := p.bury(ctx, connection); err != nil {
+				return p.done, err
+			}
+		}
 		if p.scope, err = db.Collect(ctx, m.db, number, `select no from mirror_histories where connection_id = ?`, connection); err != nil {
 			return p.done, err
 		}
@@ -63,6 +69,19 @@ type pruning struct {
 	limits Limits
 	scope  []int64 // histories
 	done   *Pruned
+}
+
+// bury drops the histories of sandboxes that are gone.
+func (p *pruning) bury(ctx context.Context, connection string) error {
+	list, err := p.m.Sandboxes(ctx, connection)
+	for _, box := range list {
+		if err == nil && !box.GoneAt.IsZero() {
+			var n int64
+			n, err = p.m.Drop(ctx, connection, box.ID)
+			p.done.Operations += n
+		}
+	}
+	return err
 }
 
 func (p *pruning) run(ctx context.Context) error {
