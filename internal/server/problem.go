@@ -12,6 +12,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/internal/console/connection"
 	"github.com/glassboxhq/glassbox/internal/console/door"
+	"github.com/glassboxhq/glassbox/internal/console/mirror"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -56,6 +57,7 @@ const (
 	codeNotKept   sandbox.Code = "history_not_available"
 	codeNoMirror  sandbox.Code = "mirror_not_kept"
 	codeRange     sandbox.Code = "range_not_satisfiable"
+	codeConfirm   sandbox.Code = "confirmation_needed"
 )
 
 // codeFault is a fault of ours, of which nothing more is told.
@@ -79,6 +81,7 @@ var kinds = map[sandbox.Code]struct {
 	codeBusy:      {http.StatusServiceUnavailable, "close other pages, or try again later"},
 	codeNoMirror:  {http.StatusConflict, "start the server with --mirror"},
 	codeRange:     {http.StatusRequestedRangeNotSatisfiable, "ask for a part that the file has"},
+	codeConfirm:   {http.StatusUnprocessableEntity, "send the name or the id in confirm"},
 	codeNotKept:   {http.StatusConflict, "resume or restart the sandbox to read its history"},
 
 	door.CodeSignIn:        {http.StatusUnauthorized, "glassbox login-link prints a new link"},
@@ -98,6 +101,9 @@ var kinds = map[sandbox.Code]struct {
 	connection.CodeChanged:  {http.StatusPreconditionFailed, "read it again, and repeat the change"},
 	connection.CodeAddress:  {http.StatusForbidden, ""},
 	connection.CodeSealed:   {http.StatusConflict, ""},
+
+	mirror.CodeHistoryNotFound: {http.StatusNotFound, ""},
+	mirror.CodeSettingsChanged: {http.StatusPreconditionFailed, "read them again, and repeat the change"},
 
 	// What a service behind a connection does not do is no fault of this
 	// server, nor of who asks: see docs/decisions.md.

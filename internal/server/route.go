@@ -87,6 +87,10 @@ var accesses = map[string]access{
 	"use-terminal":   {door.Operator, door.SandboxesWrite, "terminal.use"},
 	"close-terminal": {door.Operator, door.SandboxesWrite, "terminal.close"},
 
+	"get-mirror-settings": {door.Admin, door.Administer, ""},
+	"set-mirror-settings": {door.Admin, door.Administer, "mirror.settings"},
+	"erase-history":       {door.Admin, door.Administer, "history.erase"},
+
 	// Beside the API's own.
 	"metrics": {door.Admin, door.Administer, ""},
 	"openapi": {door.Viewer, door.Any, ""},

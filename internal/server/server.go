@@ -120,6 +120,7 @@ func New(opts *Options) (*Server, error) {
 	s.routeSandboxes()
 	s.routeOperations()
 	s.routeSearch()
+	s.routeMirror()
 	s.routeEvents()
 	s.routeFiles()
 	s.routeCommands()
