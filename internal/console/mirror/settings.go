@@ -11,7 +11,7 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
-// CodeSettingsChanged: somebody else has changed the settings.
+// CodeSettingsChanged tells that somebody else has changed the settings.
 const CodeSettingsChanged sandbox.Code = "settings_changed"
 
 // Settings are the limits that admins have set.
