@@ -89,6 +89,14 @@ func (b *box) run(t *testing.T, line string) *sandbox.Result {
 	return res
 }
 
+// settle waits until the recorder has told of each command what it did to files.
+func (b *box) settle(t *testing.T) {
+	t.Helper()
+	eventually(t, "what commands did to files is known", func() bool {
+		return !slices.ContainsFunc(read(t, b.store).Operations, func(op *history.Operation) bool { return op.Command != nil && op.Changes == nil })
+	})
+}
+
 // fleet is services whose sandboxes are boxes.
 type fleet struct {
 	mu       sync.Mutex

@@ -163,6 +163,7 @@ func TestDeath(t *testing.T) {
 		boxes := newBoxes(t, 3)
 		kept, lost, early := boxes[0], boxes[1], boxes[2]
 		early.work(t, 2)
+		early.settle(t) // it dies with all told
 		f := newFleet(kept, lost)
 		f.remove(early, true) // before anybody followed it
 		s, m := start(t, f, d, nil)
