@@ -167,7 +167,7 @@ func Create(ctx context.Context, url string, o *Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	info, err := s.provider.Create(ctx, spec)
+	info, err := s.provider.Create(wire.WithRecorded(ctx, entry.Operation.ID), spec)
 	if err != nil {
 		return nil, errors.Join(err, entry.failed(err), s.close())
 	}
@@ -241,10 +241,10 @@ func Delete(ctx context.Context, url, id string, o *Options) error {
 // delete deletes a sandbox and records that.
 func (s *service) delete(ctx context.Context, id string) error {
 	entry, err := s.outbox.begin(ctx, s.opts.Source, history.SandboxDelete, id, history.EncodeRequest(map[string]any{"sandbox_id": id}))
-	deleteErr := s.provider.Delete(ctx, id)
 	if err != nil { // what cannot be recorded is deleted all the same: it may be the way out
-		return errors.Join(deleteErr, err)
+		return errors.Join(s.provider.Delete(ctx, id), err)
 	}
+	deleteErr := s.provider.Delete(wire.WithRecorded(ctx, entry.Operation.ID), id)
 	return errors.Join(deleteErr, entry.ended(nil, deleteErr))
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 	"github.com/glassboxhq/glassbox/sandbox/recorded"
 )
@@ -69,28 +70,28 @@ func with[T any](ctx context.Context, url string, o *Options, do func(*service) 
 }
 
 func (s *service) pause(ctx context.Context, id string) (*Info, error) {
-	return act(ctx, s, &change{history.SandboxPause, id, nil}, func() (*Info, map[string]any, error) {
+	return act(ctx, s, &change{history.SandboxPause, id, nil}, func(ctx context.Context) (*Info, map[string]any, error) {
 		info, err := s.provider.Pause(ctx, id)
 		return info, nil, err
 	})
 }
 
 func (s *service) resume(ctx context.Context, id string) (*Info, error) {
-	return act(ctx, s, &change{history.SandboxResume, id, nil}, func() (*Info, map[string]any, error) {
+	return act(ctx, s, &change{history.SandboxResume, id, nil}, func(ctx context.Context) (*Info, map[string]any, error) {
 		info, err := s.provider.Resume(ctx, id)
 		return info, nil, err
 	})
 }
 
 func (s *service) renew(ctx context.Context, id string, at time.Time) (*Info, error) {
-	return act(ctx, s, &change{history.SandboxRenew, id, map[string]any{"expires_at": at.UTC()}}, func() (*Info, map[string]any, error) {
+	return act(ctx, s, &change{history.SandboxRenew, id, map[string]any{"expires_at": at.UTC()}}, func(ctx context.Context) (*Info, map[string]any, error) {
 		info, err := s.provider.Renew(ctx, id, at)
 		return info, nil, err
 	})
 }
 
 func (s *service) setMetadata(ctx context.Context, id string, set map[string]*string) (*Info, error) {
-	return act(ctx, s, &change{history.SandboxMetadata, id, map[string]any{"metadata": set}}, func() (*Info, map[string]any, error) {
+	return act(ctx, s, &change{history.SandboxMetadata, id, map[string]any{"metadata": set}}, func(ctx context.Context) (*Info, map[string]any, error) {
 		info, err := s.provider.SetMetadata(ctx, id, set)
 		if err != nil {
 			return nil, nil, err
@@ -100,7 +101,7 @@ func (s *service) setMetadata(ctx context.Context, id string, set map[string]*st
 }
 
 func (s *service) takeSnapshot(ctx context.Context, id, name string) (*Snapshot, error) {
-	return act(ctx, s, &change{history.SandboxSnapshot, id, map[string]any{"name": name}}, func() (*Snapshot, map[string]any, error) {
+	return act(ctx, s, &change{history.SandboxSnapshot, id, map[string]any{"name": name}}, func(ctx context.Context) (*Snapshot, map[string]any, error) {
 		snapshot, err := s.provider.TakeSnapshot(ctx, id, name)
 		if err == nil {
 			snapshot, err = s.settle(ctx, snapshot)
@@ -151,7 +152,7 @@ type change struct {
 // act does something with a sandbox from outside and records it. The record
 // goes into the sandbox's history when its recorder answers: of one that is
 // paused, when it has been resumed.
-func act[T any](ctx context.Context, s *service, c *change, do func() (T, map[string]any, error)) (T, error) {
+func act[T any](ctx context.Context, s *service, c *change, do func(context.Context) (T, map[string]any, error)) (T, error) {
 	request := map[string]any{"sandbox_id": c.id}
 	maps.Copy(request, c.request)
 	entry, err := s.outbox.begin(ctx, s.opts.Source, c.opType, c.id, history.EncodeRequest(request))
@@ -159,7 +160,7 @@ func act[T any](ctx context.Context, s *service, c *change, do func() (T, map[st
 		var none T
 		return none, err
 	}
-	answer, result, err := do()
+	answer, result, err := do(wire.WithRecorded(ctx, entry.Operation.ID))
 	recordErr := entry.ended(result, err)
 	answers := err == nil && c.opType != history.SandboxPause || errors.Is(err, sandbox.ErrState) || errors.Is(err, sandbox.ErrInvalid)
 	if recordErr == nil && answers {

@@ -38,7 +38,7 @@ func dial(ctx context.Context, url string, o *Options) (*service, error) {
 		return nil, err
 	}
 	p := &opensandbox.Options{
-		Key: key(opts.APIKey), Direct: opts.Direct, RequestTimeout: opts.RequestTimeout, Opener: s.open, Recorded: true,
+		Key: key(opts.APIKey), Direct: opts.Direct, RequestTimeout: opts.RequestTimeout, Opener: s.open,
 	}
 	port, loopback := opensandbox.Loopback(url)
 	if url == Local || loopback {

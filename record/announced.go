@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,17 +34,20 @@ type announcement struct {
 const (
 	maxAnnounced  = 1024
 	announcedLife = time.Minute // for an act to take it
-	uploadLife    = time.Hour   // for an upload, whose files come between
+	longLife      = time.Hour   // for an upload, whose files come between, and for an act from outside
 )
 
 // over reports whether no act takes it any more.
 func (n *announcement) over() bool {
 	life := announcedLife
-	if n.kind == history.FileUpload {
-		life = uploadLife
+	if n.kind == history.FileUpload || n.outside() {
+		life = longLife
 	}
 	return n.taken || time.Since(n.at) >= life
 }
+
+// outside reports whether it is an act of the lifecycle API.
+func (n *announcement) outside() bool { return strings.HasPrefix(n.kind, "sandbox.") }
 
 func (a *announcements) add(n *announcement) {
 	a.mu.Lock()
@@ -71,6 +75,27 @@ func (a *announcements) ours(opID string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.ContainsFunc(a.list, func(n *announcement) bool { return n.id == opID && n.begun })
+}
+
+// settle lets go of what was concluded as it was told. What was done from
+// outside waits for who did it.
+func (a *announcements) settle(opID string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = slices.DeleteFunc(a.list, func(n *announcement) bool { return n.id == opID && (n.taken || !n.outside()) })
+}
+
+// told takes the oldest announcement of an act from outside, if there is one.
+func (a *announcements) told(kind string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, n := range a.list {
+		if n.kind == kind && n.outside() && !n.over() {
+			n.taken = true
+			return true
+		}
+	}
+	return false
 }
 
 func (a *announcements) drop(opID string) {
@@ -162,10 +187,35 @@ func (s *Session) Conclude(ctx context.Context, opID string, end *history.End) e
 	maskEnd(s.opts.Mask, end, 0)
 	err := s.store.Finish(ctx, opID, end)
 	if err == nil {
-		s.announced.drop(opID)
+		s.announced.settle(opID)
 	}
 	return err
 }
+
+// ImportUntold is Import of what was done with the sandbox from outside, as
+// whoever did it says that it tells itself. An operation under the same id, or
+// one that was announced, is the same act: then nothing is added. Each of them
+// stands for one act.
+func (s *Session) ImportUntold(ctx context.Context, op *history.Operation) error {
+	if s.store == nil {
+		return errNoHistory("import operation")
+	}
+	earlier, err := s.store.Get(ctx, op.ID)
+	switch {
+	case err == nil && earlier.Type == op.Type && earlier.StartedAt.Sub(op.StartedAt).Abs() < sameAct:
+		return nil
+	case err == nil: // the id of another
+		own := *op
+		own.ID = id.New()
+		op = &own
+	case s.announced.told(op.Type):
+		return nil
+	}
+	return s.Import(ctx, op)
+}
+
+// sameAct is by how much two programs may differ on when an act began.
+const sameAct = time.Minute
 
 // ListAnnounced is List for what was announced under an id.
 func (s *Session) ListAnnounced(ctx context.Context, opID, name string) ([]*sandbox.FileInfo, error) {

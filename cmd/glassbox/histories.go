@@ -74,6 +74,10 @@ func (a *app) open(ctx context.Context, url string, ref *localruntime.History) (
 	if err != nil {
 		return nil, err
 	}
+	after = slices.DeleteFunc(after, func(op *history.Operation) bool {
+		_, err := e.Get(ctx, op.ID)
+		return err == nil // a deletion that the service could write down
+	})
 	return &opened{e, ref, after, e.Close}, nil
 }
 

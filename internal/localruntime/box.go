@@ -141,6 +141,7 @@ func (b *box) follow(ctx context.Context) {
 			expiry = time.After(retryExpiry) // for the case that it failed
 		case <-sizes.C:
 			b.watchSize(ctx)
+			b.noteDue(ctx)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -16,6 +17,15 @@ func newToken() string { return rand.Text() }
 
 // Delete ends a sandbox. Its history stays for the retention.
 func (rt *Runtime) Delete(ctx context.Context, id string) error {
+	return rt.end(ctx, id)
+}
+
+// DeleteNoted is Delete with a record of it, which the history keeps.
+func (rt *Runtime) DeleteNoted(ctx context.Context, id string, n *lifecycle.Note) error {
+	return rt.end(ctx, id, n)
+}
+
+func (rt *Runtime) end(ctx context.Context, id string, notes ...*lifecycle.Note) error {
 	b, err := rt.find(ctx, id)
 	if err != nil {
 		return err
@@ -23,7 +33,7 @@ func (rt *Runtime) Delete(ctx context.Context, id string) error {
 	// What is begun is finished, even if the caller goes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*cleanupTimeout)
 	defer cancel()
-	if err := b.delete(ctx, "DELETED", "the sandbox was deleted"); err != nil {
+	if err := b.delete(ctx, "DELETED", "the sandbox was deleted", notes...); err != nil {
 		return err
 	}
 	if !b.serving.Load() {
@@ -38,7 +48,7 @@ func (rt *Runtime) Delete(ctx context.Context, id string) error {
 }
 
 // delete ends the sandbox and keeps its history.
-func (b *box) delete(ctx context.Context, reason, message string) error {
+func (b *box) delete(ctx context.Context, reason, message string, notes ...*lifecycle.Note) error {
 	b.leave() // nobody waits for a snapshot, or an image
 	b.op.Lock()
 	defer b.op.Unlock()
@@ -47,10 +57,11 @@ func (b *box) delete(ctx context.Context, reason, message string) error {
 		return nil // another caller was first
 	default:
 	}
-	b.control.shut(message)
 	if err := b.change(func(r *record) { r.Deleting = true }); err != nil {
 		return err
 	}
+	b.lastWords(ctx, notes...)
+	b.control.shut(message)
 	if b.control.connected() {
 		b.finish(ctx)
 	}
@@ -204,7 +215,7 @@ func (rt *Runtime) move(ctx context.Context, id string, from, to sandbox.State) 
 		}
 	})
 	if err == nil && to == sandbox.Running && len(b.record().Notes) > 0 {
-		b.note(ctx)
+		b.note(ctx, false)
 	}
 	return b.info(), err
 }

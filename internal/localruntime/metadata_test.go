@@ -13,6 +13,7 @@ import (
 
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -102,7 +103,7 @@ func TestUnreadableIsNotChanged(t *testing.T) {
 	if s, err := rt.TakeSnapshot(t.Context(), box, ""); !errors.Is(err, sandbox.ErrState) {
 		t.Errorf("snapshot: %v %+v", err, s)
 	}
-	rt.Record(t.Context(), box, &history.Operation{ID: id.New(), Type: history.SandboxPause, Status: sandbox.Unsuccessful})
+	rt.Record(t.Context(), box, &lifecycle.Note{Op: &history.Operation{ID: id.New(), Type: history.SandboxPause, Status: sandbox.Unsuccessful}})
 	if after, err := os.ReadFile(name); err != nil || string(after) != string(before) {
 		t.Errorf("%v, the record is now %s", err, after)
 	}

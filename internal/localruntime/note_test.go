@@ -1,16 +1,22 @@
 package localruntime_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/glassboxhq/glassbox/history"
+	"github.com/glassboxhq/glassbox/history/sqlite"
+	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
 	"github.com/glassboxhq/glassbox/sandbox/recorded"
@@ -90,8 +96,11 @@ func acts(t *testing.T, rt *localruntime.Runtime, box string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []string
-	for _, op := range page.Operations {
+	return actsOf(page.Operations)
+}
+
+func actsOf(ops []*history.Operation) (list []string) {
+	for _, op := range ops {
 		text := op.Type + " " + string(op.Status)
 		if _, from, ok := strings.Cut(string(op.Request), `"snapshot":"`); ok && op.Type == history.SandboxCreate {
 			text += " from " + from[:36]
@@ -102,4 +111,135 @@ func acts(t *testing.T, rt *localruntime.Runtime, box string) []string {
 		list = append(list, text)
 	}
 	return list
+}
+
+// clock is one that a test can move.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) move(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += by
+}
+
+// asker asks a runtime as a client of the lifecycle API does.
+type asker struct {
+	*httptest.Server
+}
+
+func newAsker(t *testing.T, rt *localruntime.Runtime) *asker {
+	a := &asker{httptest.NewServer(lifecycle.New(rt, &lifecycle.Options{Trusted: true}))}
+	t.Cleanup(a.Close)
+	return a
+}
+
+// ask returns the id that the answer holds, if it holds one.
+func (a *asker) ask(t *testing.T, route, body string, headers ...string) string {
+	t.Helper()
+	method, path, _ := strings.Cut(route, " ")
+	req, err := http.NewRequestWithContext(t.Context(), method, a.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Agent-Id", "agent-1")
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := a.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct{ ID string }
+	if text, err := io.ReadAll(res.Body); err != nil || res.StatusCode/100 != 2 && method == http.MethodPost && body != "" || len(text) > 0 && json.Unmarshal(text, &answer) != nil {
+		t.Fatalf("%s: %d %s, %v", route, res.StatusCode, text, err)
+	}
+	return answer.ID
+}
+
+// keptActs are the operations of the history that a sandbox left.
+func keptActs(t *testing.T, rt *localruntime.Runtime, box string) []string {
+	t.Helper()
+	list, err := rt.Histories(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(list, func(h *localruntime.History) bool { return h.ID == box })
+	if at < 0 || list[at].Live {
+		t.Fatalf("no history of %s is kept", box)
+	}
+	store, err := sqlite.Open(filepath.Join(list[at].Dir, "history.sqlite3"), &sqlite.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	page, err := store.List(t.Context(), &history.Filter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return actsOf(page.Operations)
+}
+
+// A deletion is the last thing that the history of a sandbox tells, also of one
+// that was paused, with what was done meanwhile.
+func TestDeletionInHistory(t *testing.T) {
+	t.Parallel()
+	rt := startRuntime(t, options(t, t.TempDir()))
+	a := newAsker(t, rt)
+	for _, tt := range []struct {
+		name   string
+		before []string
+		want   []string
+	}{
+		{"running", nil, nil},
+		{"paused", []string{"/pause", "/pause"}, []string{"sandbox.pause succeeded", "sandbox.pause failed"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			box := a.ask(t, "POST /sandboxes", `{"image":{"uri":"host"}}`)
+			for _, act := range tt.before {
+				a.ask(t, "POST /sandboxes/"+box+act, "")
+			}
+			a.ask(t, "DELETE /sandboxes/"+box, "")
+			want := slices.Concat([]string{"sandbox.create succeeded"}, tt.want, []string{"sandbox.delete succeeded"})
+			if diff := cmp.Diff(keptActs(t, rt, box), want); diff != "" {
+				t.Errorf("the history: %s", diff)
+			}
+		})
+	}
+}
+
+// Who says that he records what he does, and does not, hides nothing.
+func TestClaimsAreProven(t *testing.T) {
+	t.Parallel()
+	time0, opts := &clock{}, options(t, t.TempDir())
+	opts.Now, opts.WatchEvery = time0.now, 50*time.Millisecond
+	rt := startRuntime(t, opts)
+	a := newAsker(t, rt)
+	python := []string{"User-Agent", "OpenSandbox-Python-SDK/0.1.16"}
+	box := a.ask(t, "POST /sandboxes", `{"image":{"uri":"host"},"metadata":{"sandbox_instance_id":"i-1"}}`, python...)
+	a.ask(t, "POST /sandboxes/"+box+"/pause", "", python...)
+	a.ask(t, "POST /sandboxes/"+box+"/resume", "", python...)
+	a.ask(t, "PATCH /sandboxes/"+box+"/metadata", `{"a":"b"}`, "X-Glassbox-Recorded", id.New())
+	if got := acts(t, rt, box); len(got) != 0 {
+		t.Errorf("before the client could record it: %v", got)
+	}
+	time0.move(2 * time.Minute)
+	want := []string{"sandbox.create succeeded", "sandbox.pause succeeded", "sandbox.resume succeeded", "sandbox.metadata succeeded"}
+	eventually(t, "the records", func() bool { return cmp.Equal(acts(t, rt, box), want) })
+	// Nor does it wait for the end of the minute when the sandbox ends before.
+	a.ask(t, "POST /sandboxes/"+box+"/pause", "", python...)
+	a.ask(t, "DELETE /sandboxes/"+box, "", "X-Glassbox-Recorded", id.New())
+	if diff := cmp.Diff(keptActs(t, rt, box), append(want, "sandbox.pause succeeded", "sandbox.delete succeeded")); diff != "" {
+		t.Errorf("the history: %s", diff)
+	}
 }

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
+	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
 	"github.com/glassboxhq/glassbox/internal/localruntime/proc"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -37,7 +37,7 @@ type record struct {
 	ChangedAt time.Time `json:"changed_at"`
 	Events    []event   `json:"events,omitempty"` // oldest first
 	// Notes are what was done from outside and is not in the history yet.
-	Notes []*history.Operation `json:"notes,omitempty"`
+	Notes []*lifecycle.Note `json:"notes,omitempty"`
 }
 
 const recordVersion = 1

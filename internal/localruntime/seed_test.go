@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -144,6 +145,17 @@ func TestSeed(t *testing.T) {
 	}
 	if _, err := rt.Get(t.Context(), s.sandbox); sandbox.CodeOf(err) != sandbox.CodeSandboxNotFound {
 		t.Errorf("the sandbox after close: %v", err)
+	}
+	// What it told itself is not told again by us at the end. Its renewals it
+	// does not tell.
+	counts := map[string]int{}
+	for _, act := range keptActs(t, rt, s.sandbox) {
+		if kind, _, _ := strings.Cut(act, " "); strings.HasPrefix(kind, "sandbox.") {
+			counts[kind]++
+		}
+	}
+	if want := map[string]int{"sandbox.create": 1, "sandbox.pause": 1, "sandbox.resume": 1, "sandbox.renew": 1, "sandbox.delete": 1}; !maps.Equal(counts, want) {
+		t.Errorf("the history that is kept has %v, want %v", counts, want)
 	}
 }
 

@@ -64,7 +64,11 @@ func (s *Server) importOperation(w http.ResponseWriter, r *http.Request) error {
 	if op.Duration == 0 {
 		op.Duration = time.Duration(op.DurationMS) * time.Millisecond
 	}
-	if err := s.session.Import(r.Context(), &op); err != nil {
+	add := s.session.Import
+	if r.URL.Query().Has(wire.QueryUntold) {
+		add = s.session.ImportUntold
+	}
+	if err := add(r.Context(), &op); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

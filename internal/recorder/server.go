@@ -30,6 +30,8 @@ type Session interface {
 	sandbox.Attacher
 	// Import records an operation that has ended elsewhere.
 	Import(ctx context.Context, op *history.Operation) error
+	// ImportUntold is Import unless another program has told of the same act.
+	ImportUntold(ctx context.Context, op *history.Operation) error
 }
 
 // Options set up a Server.

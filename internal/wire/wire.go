@@ -28,6 +28,10 @@ const DefaultPort = 44780
 // ExecdPort is where an execd, or a recorder in its place, listens.
 const ExecdPort = 44772
 
+// QueryUntold is the query of a POST to PathOps for an act that its client may
+// have recorded itself.
+const QueryUntold = "untold"
+
 // Headers.
 const (
 	HeaderRecorder = "X-Glassbox-Recorder" // of every answer: the protocol number
@@ -36,7 +40,7 @@ const (
 	HeaderFile     = "X-Glassbox-File"      // of a read: the FileInfo, in JSON
 	HeaderLength   = "X-Glassbox-Length"    // of a read: the number of bytes to come, where it is known
 	HeaderSource   = "X-Glassbox-Source"
-	HeaderRecorded = "X-Glassbox-Recorded" // the client records what it asks of the lifecycle API itself
+	HeaderRecorded = "X-Glassbox-Recorded" // id under which the client records what it asks of the lifecycle API
 	HeaderAgentID  = "X-Agent-Id"
 	HeaderAgent    = "X-Agent-Type"
 	HeaderThread   = "X-Thread-Id"
@@ -68,7 +72,7 @@ const (
 	PathGlob     = Root + "/glob"                     // POST ?path= sandbox.GlobQuery → GlobResult
 	PathGrep     = Root + "/grep"                     // POST ?path= sandbox.GrepQuery → GrepResult
 	PathTree     = Root + "/tree"                     // GET ?path= → tar; PUT ?path= tar → sandbox.Uploaded
-	PathOps      = Root + "/operations"               // GET filter → history.Page; POST an operation to import
+	PathOps      = Root + "/operations"               // GET filter → history.Page; POST an operation to import, with QueryUntold unless its client has told of it
 	PathOp       = Root + "/operations/{id}"          // GET → history.Operation
 	PathOutput   = Root + "/operations/{id}/output"   // GET ?stream=&offset=&length= → bytes
 	PathMoments  = Root + "/operations/{id}/terminal" // GET → lines, as history.EncodeTerminal writes them

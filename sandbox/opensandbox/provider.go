@@ -48,9 +48,6 @@ type Options struct {
 	Opener Opener
 	// Transport carries the requests; nil: an ordinary one.
 	Transport http.RoundTripper
-	// Recorded says that the caller records what it asks for itself. Our own
-	// local runtime does it for others.
-	Recorded bool
 	// Direct asks for endpoints that go around the service's proxy.
 	Direct bool
 	// RequestTimeout bounds one request to the service; 0: 30 s. Creating may

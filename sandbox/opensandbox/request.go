@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/version"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -109,8 +110,9 @@ func (p *Provider) request(ctx context.Context, c *call) (*http.Request, *sandbo
 	if err != nil {
 		return nil, sandbox.Invalid("url", "is not one that a request can be sent to")
 	}
-	if p.opts.Recorded {
-		req.Header.Set(wire.HeaderRecorded, "yes")
+	if opID := wire.RecordedFrom(ctx); opID != "" {
+		wire.SetActor(req.Header, history.ActorFrom(ctx))
+		req.Header.Set(wire.HeaderRecorded, opID)
 	}
 	req.Header.Set("User-Agent", "glassbox/"+version.String())
 	if body != nil {

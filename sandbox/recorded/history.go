@@ -153,11 +153,21 @@ func (h *History) SetConfig(ctx context.Context, change *history.ConfigChange) (
 
 // Import adds an operation that has already ended elsewhere.
 func (h *History) Import(ctx context.Context, op *history.Operation) error {
+	return h.add(ctx, op, wire.PathOps)
+}
+
+// ImportUntold is Import of an act that its client may have had recorded
+// itself: under the same id, or as it announced it. Then nothing is added.
+func (h *History) ImportUntold(ctx context.Context, op *history.Operation) error {
+	return h.add(ctx, op, wire.PathOps+"?"+wire.QueryUntold+"=1")
+}
+
+func (h *History) add(ctx context.Context, op *history.Operation, path string) error {
 	body, err := json.Marshal(op)
 	if err != nil {
 		return &sandbox.Error{Op: "import operation", Code: sandbox.CodeInvalid, Err: err}
 	}
 	return h.s.again(ctx, func(ctx context.Context) error {
-		return h.s.once(ctx, &request{op: "import operation", method: http.MethodPost, path: wire.PathOps, body: bytes.NewReader(body), size: int64(len(body))}, nil)
+		return h.s.once(ctx, &request{op: "import operation", method: http.MethodPost, path: path, body: bytes.NewReader(body), size: int64(len(body))}, nil)
 	})
 }

@@ -35,6 +35,7 @@ type fake struct {
 	specs     map[string]*sandbox.Spec
 	dialed    int
 	done      []*history.Operation
+	claimed   map[string]bool // ids of those that their client claims to record
 }
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 678900000, time.UTC)
@@ -208,9 +209,24 @@ func (f *fake) DeleteSnapshot(ctx context.Context, id string) error {
 	return nil
 }
 
-func (f *fake) Record(_ context.Context, box string, op *history.Operation) {
+func (f *fake) DeleteNoted(ctx context.Context, id string, note *lifecycle.Note) error {
+	err := f.Delete(ctx, id)
+	if err == nil {
+		f.Record(ctx, id, note)
+	}
+	return err
+}
+
+func (f *fake) Record(_ context.Context, box string, note *lifecycle.Note) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	op := note.Op
+	if note.Claimed {
+		if f.claimed == nil {
+			f.claimed = map[string]bool{}
+		}
+		f.claimed[op.ID] = true
+	}
 	if op.Status != sandbox.Succeeded {
 		op.Type += " " + string(op.Status)
 	}

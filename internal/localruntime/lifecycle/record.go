@@ -15,8 +15,26 @@ import (
 
 // Recorder keeps what was done with a sandbox from outside in its history.
 type Recorder interface {
-	Record(ctx context.Context, id string, op *history.Operation)
+	Record(ctx context.Context, id string, note *Note)
+	// DeleteNoted deletes a sandbox. When nothing keeps it from that any more
+	// the note goes into the history, as the last that can.
+	DeleteNoted(ctx context.Context, id string, note *Note) error
 }
+
+// Note is a record of what was done with a sandbox from outside.
+type Note struct {
+	Op *history.Operation `json:"operation"`
+	// Claimed says that the client claims to record it itself. It is believed
+	// when a minute later the history shows it, or the end of the sandbox.
+	Claimed bool `json:"claimed,omitempty"`
+}
+
+// Due reports whether the time is over in which a client may record it itself.
+func (n *Note) Due(now time.Time) bool {
+	return !n.Claimed || now.Sub(n.Op.CompletedAt) >= claimLife
+}
+
+const claimLife = time.Minute
 
 // done is something that was done with a sandbox.
 type done struct {
@@ -26,12 +44,14 @@ type done struct {
 	request, result map[string]any
 }
 
-// record lets the sandbox's history tell what was done, and by whom, unless the
-// client does.
+// record lets the sandbox's history tell what was done, and by whom.
 func (a *api) record(r *http.Request, d *done, err error) {
-	if errors.Is(err, sandbox.ErrNotFound) || a.recordsItself(r, d.sandbox) {
-		return
+	if !errors.Is(err, sandbox.ErrNotFound) {
+		a.rt.Record(r.Context(), d.sandbox, a.note(r, d, err))
 	}
+}
+
+func (a *api) note(r *http.Request, d *done, err error) *Note {
 	now := time.Now()
 	if d.request == nil {
 		d.request = map[string]any{}
@@ -51,19 +71,21 @@ func (a *api) record(r *http.Request, d *done, err error) {
 	if op.Source = op.Actor.Source; op.Source == "" {
 		op.Source = history.SourceLifecycle
 	}
-	a.rt.Record(r.Context(), d.sandbox, op)
+	n := &Note{Op: op}
+	if opID := r.Header.Get(wire.HeaderRecorded); id.Valid(opID) {
+		op.ID, n.Claimed = opID, true
+	}
+	n.Claimed = n.Claimed || a.isPythonPackage(r, d.sandbox)
+	return n
 }
 
 // pythonSDK begins the User-Agent of the SDK that the Python package
 // agent-sandbox-backends is built on.
 const pythonSDK = "OpenSandbox-Python-SDK/"
 
-// recordsItself reports whether a client records what it does. Ours say so, and
-// that Python package is known by the id that it gives to its sandboxes.
-func (a *api) recordsItself(r *http.Request, id string) bool {
-	if r.Header.Get(wire.HeaderRecorded) != "" {
-		return true
-	}
+// isPythonPackage reports whether a client may be that package, which records
+// what it does. It is known by the id that it gives to its sandboxes.
+func (a *api) isPythonPackage(r *http.Request, id string) bool {
 	if !strings.HasPrefix(r.UserAgent(), pythonSDK) {
 		return false
 	}

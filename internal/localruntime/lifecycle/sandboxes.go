@@ -96,7 +96,9 @@ func (a *api) get(w http.ResponseWriter, r *http.Request, at *route) {
 }
 
 func (a *api) delete(w http.ResponseWriter, r *http.Request, at *route) {
-	if err := a.rt.Delete(r.Context(), at.parts[0]); err != nil {
+	d := &done{opType: history.SandboxDelete, sandbox: at.parts[0], began: time.Now()}
+	if err := a.rt.DeleteNoted(r.Context(), at.parts[0], a.note(r, d, nil)); err != nil {
+		a.record(r, d, err)
 		fail(w, err, codeNotRunning)
 		return
 	}
