@@ -88,12 +88,13 @@ func (b *Sandbox) Remove(ctx context.Context, path string, opts *RemoveOptions) 
 	return b.session.Remove(ctx, path, opts)
 }
 
-// Renew lets the sandbox live until a moment from now on.
+// Renew lets the sandbox live until a moment from now on, by the service's
+// clock.
 func (b *Sandbox) Renew(ctx context.Context, life time.Duration) error {
 	if life <= 0 {
 		return sandbox.Invalid("life", "must be positive")
 	}
-	_, err := b.service.renew(ctx, b.info.ID, time.Now().Add(life))
+	_, err := b.service.renew(ctx, b.info.ID, b.service.provider.Now().Add(life))
 	return err
 }
 

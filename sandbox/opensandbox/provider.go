@@ -63,6 +63,7 @@ type Provider struct {
 	base   *url.URL
 	opts   Options
 	client *http.Client
+	clock  clock
 }
 
 var _ sandbox.Provider = (*Provider)(nil)

@@ -73,9 +73,11 @@ func (p *Provider) once(ctx context.Context, c *call, to any) error {
 	if err != nil {
 		return p.fault(c, err)
 	}
+	began := time.Now()
 	resp, doErr := p.client.Do(req)
 	var text []byte
 	if doErr == nil {
+		p.clock.see(resp.Header, began)
 		defer resp.Body.Close()
 		text, doErr = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	}
