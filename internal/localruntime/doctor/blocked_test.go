@@ -14,10 +14,10 @@ import (
 
 const blocked = "GLASSBOX_TEST_BLOCKED"
 
-// TestUserNamespacesOff asks the doctor on a machine whose setting keeps
+// TestFB125UserNamespacesOff asks the doctor on a machine whose setting keeps
 // ordinary users from user namespaces: in a user namespace the setting is its
 // own.
-func TestUserNamespacesOff(t *testing.T) {
+func TestFB125UserNamespacesOff(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may map the users that this takes")
 	}
@@ -45,10 +45,10 @@ func TestUserNamespacesOff(t *testing.T) {
 	}
 }
 
-// TestBlocked is the part of TestUserNamespacesOff that the ordinary user runs.
+// TestBlocked is the part of TestFB125UserNamespacesOff that the ordinary user runs.
 func TestBlocked(t *testing.T) {
 	if os.Getenv(blocked) == "" {
-		t.Skip("TestUserNamespacesOff runs it")
+		t.Skip("TestFB125UserNamespacesOff runs it")
 	}
 	checks := doctor.Run(t.Context(), doctor.Machine(&doctor.Options{
 		StateDir: "/tmp", Start: func(context.Context) error { t.Error("a start was tried"); return nil },
