@@ -90,6 +90,7 @@ func (s *Server) routeFiles() {
 			return asFile(box.Stat(ctx, name))
 		})
 	s.routeContent()
+	s.routeTree()
 }
 
 func asFile(f *sandbox.FileInfo, err error) (*oneFile, error) {

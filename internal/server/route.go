@@ -70,10 +70,17 @@ var accesses = map[string]access{
 	"follow-operations": {door.Viewer, door.HistoryRead, ""},
 
 	// What is in a sandbox may be secret: who only looks does not see it.
-	"list-files": {door.Operator, door.SandboxesWrite, "file.list"},
-	"stat-file":  {door.Operator, door.SandboxesWrite, "file.stat"},
-	"read-file":  {door.Operator, door.SandboxesWrite, "file.read"},
-	"write-file": {door.Operator, door.SandboxesWrite, "file.write"},
+	"list-files":     {door.Operator, door.SandboxesWrite, "file.list"},
+	"stat-file":      {door.Operator, door.SandboxesWrite, "file.stat"},
+	"read-file":      {door.Operator, door.SandboxesWrite, "file.read"},
+	"write-file":     {door.Operator, door.SandboxesWrite, "file.write"},
+	"make-directory": {door.Operator, door.SandboxesWrite, "file.mkdir"},
+	"move-file":      {door.Operator, door.SandboxesWrite, "file.move"},
+	"set-mode":       {door.Operator, door.SandboxesWrite, "file.chmod"},
+	"delete-file":    {door.Operator, door.SandboxesWrite, "file.delete"},
+	"download-tree":  {door.Operator, door.SandboxesWrite, "file.download"},
+	"upload-tree":    {door.Operator, door.SandboxesWrite, "file.upload"},
+	"search-files":   {door.Operator, door.SandboxesWrite, "file.search"},
 
 	"list-commands":  {door.Viewer, door.HistoryRead, ""},
 	"start-command":  {door.Operator, door.SandboxesWrite, "command.execute"},
