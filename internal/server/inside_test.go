@@ -3,6 +3,8 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -131,4 +133,9 @@ func (r *room) eventually(what string, holds func() bool) {
 			r.s.t.Fatal(r.s.t.Context().Err())
 		}
 	}
+}
+
+// Port implements connection.Porter: the sandboxes are this very machine.
+func (r *runtime) Port(_ context.Context, _ string, port int) (*connection.Port, error) {
+	return &connection.Port{URL: fmt.Sprint("http://127.0.0.1:", port), Transport: &http.Transport{DisableKeepAlives: true}}, nil
 }

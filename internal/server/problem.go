@@ -57,6 +57,7 @@ const (
 	codeNotKept   sandbox.Code = "history_not_available"
 	codeNoMirror  sandbox.Code = "mirror_not_kept"
 	codeRange     sandbox.Code = "range_not_satisfiable"
+	codePorts     sandbox.Code = "ports_not_available"
 	codeConfirm   sandbox.Code = "confirmation_needed"
 )
 
@@ -82,6 +83,7 @@ var kinds = map[sandbox.Code]struct {
 	codeNoMirror:  {http.StatusConflict, "start the server with --mirror"},
 	codeRange:     {http.StatusRequestedRangeNotSatisfiable, "ask for a part that the file has"},
 	codeConfirm:   {http.StatusUnprocessableEntity, "send the name or the id in confirm"},
+	codePorts:     {http.StatusConflict, "open the console on the server's own machine, as http://localhost; ssh -L brings it there from elsewhere"},
 	codeNotKept:   {http.StatusConflict, "resume or restart the sandbox to read its history"},
 
 	door.CodeSignIn:        {http.StatusUnauthorized, "glassbox login-link prints a new link"},

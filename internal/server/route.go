@@ -98,6 +98,8 @@ var accesses = map[string]access{
 	"set-mirror-settings": {door.Admin, door.Administer, "mirror.settings"},
 	"erase-history":       {door.Admin, door.Administer, "history.erase"},
 
+	"open-port": {door.Operator, door.SandboxesWrite, "port.open"},
+
 	// Beside the API's own.
 	"metrics": {door.Admin, door.Administer, ""},
 	"openapi": {door.Viewer, door.Any, ""},
@@ -166,7 +168,7 @@ func (s *Server) enter(ctx huma.Context, next func(huma.Context)) {
 // target is what a request is about, by its path.
 func target(ctx huma.Context) string {
 	var parts []string
-	for _, name := range []string{"connection", "sandbox", "operation", "user", "token", "sign_in"} {
+	for _, name := range []string{"connection", "sandbox", "operation", "port", "user", "token", "sign_in"} {
 		if value := ctx.Param(name); value != "" {
 			parts = append(parts, value)
 		}

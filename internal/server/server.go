@@ -74,6 +74,7 @@ type Server struct {
 	metrics *metrics
 	streams chan struct{} // bounds how many are open
 	inputs  *lock.Paths   // of commands
+	ports   ports
 }
 
 // Prefix is where the REST API is.
@@ -125,6 +126,7 @@ func New(opts *Options) (*Server, error) {
 	s.routeFiles()
 	s.routeCommands()
 	s.routeTerminals()
+	s.routePorts()
 	return s, s.complete()
 }
 
@@ -147,6 +149,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	answer := &answered{ResponseWriter: w}
 	defer func() { s.metrics.note(v, answer.status, time.Since(began)) }()
+	if label, ok := portLabel(r.Host); ok {
+		v.operation = "port"
+		s.servePort(answer, r, v, label)
+		return
+	}
 	if s.opts.Lifecycle != nil && forLifecycle(r) {
 		v.operation = "opensandbox"
 		s.serveLifecycle(answer, r)

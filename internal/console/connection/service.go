@@ -54,6 +54,22 @@ type Inside interface {
 	Feed(ctx context.Context, operation string, offset int64, content io.Reader, last bool) (int64, error)
 }
 
+// Porter is a Service that leads to what programs in its sandboxes serve.
+type Porter interface {
+	// Port returns the way to a port of a sandbox. Nothing need listen there.
+	Port(ctx context.Context, id string, port int) (*Port, error)
+}
+
+// Port is the way to a port of a sandbox.
+type Port struct {
+	URL       string      // of its root, without a trailing slash
+	Header    http.Header // for every request; it may hold tokens
+	Transport http.RoundTripper
+	// OwnHost tells that requests must name the host of URL, else they may name
+	// the one that the browser sees.
+	OwnHost bool
+}
+
 // Archive is a Service that keeps the histories of sandboxes that are gone.
 type Archive interface {
 	// Gone lists sandboxes that have ended and whose history is kept.
