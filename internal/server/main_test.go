@@ -38,6 +38,7 @@ type runtime struct {
 	list []*sandbox.Info
 	// recorders are the addresses of the recorders, by sandbox.
 	recorders map[string]string
+	snapshots []*sandbox.Snapshot
 }
 
 func notThere(id string) error {

@@ -100,6 +100,11 @@ var accesses = map[string]access{
 
 	"open-port": {door.Operator, door.SandboxesWrite, "port.open"},
 
+	"list-snapshots":  {door.Viewer, door.SandboxesRead, ""},
+	"get-snapshot":    {door.Viewer, door.SandboxesRead, ""},
+	"take-snapshot":   {door.Operator, door.SandboxesWrite, "snapshot.create"},
+	"delete-snapshot": {door.Operator, door.SandboxesWrite, "snapshot.delete"},
+
 	// Beside the API's own.
 	"metrics": {door.Admin, door.Administer, ""},
 	"openapi": {door.Viewer, door.Any, ""},

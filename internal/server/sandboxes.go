@@ -38,7 +38,8 @@ type Sandboxes struct {
 
 // NewSandbox is what a sandbox is made from.
 type NewSandbox struct {
-	Image    string            `json:"image" minLength:"1" maxLength:"512"`
+	Image    string            `json:"image,omitempty" maxLength:"512" doc:"or a snapshot"`
+	Snapshot string            `json:"snapshot,omitempty" maxLength:"128" doc:"id of one to begin from"`
 	Name     string            `json:"name,omitempty" maxLength:"512"`
 	Seconds  int64             `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"31622400" doc:"absent: as the service says"`
 	Workdir  string            `json:"workdir,omitempty" maxLength:"4096"`
@@ -91,13 +92,16 @@ func (s *Server) routeSandboxes() {
 		},
 		) (*oneSandbox, error) {
 			b := &in.Body
-			v.detail = detail(map[string]any{"name": clip(b.Name), "image": clip(b.Image)})
+			v.detail = detail(map[string]any{"name": clip(b.Name), "image": clip(b.Image), "snapshot": clip(b.Snapshot)})
+			if (b.Image == "") == (b.Snapshot == "") {
+				return nil, sandbox.Invalid("image", "or snapshot must be given, and not both")
+			}
 			service, err := s.opts.Fleet.Service(ctx, in.Connection)
 			if err != nil {
 				return nil, err
 			}
 			info, err := service.Create(ctx, &sandbox.Spec{
-				Image: b.Image, Name: b.Name, Timeout: time.Duration(b.Seconds) * time.Second, Workdir: b.Workdir, Network: b.Network,
+				Image: b.Image, Snapshot: b.Snapshot, Name: b.Name, Timeout: time.Duration(b.Seconds) * time.Second, Workdir: b.Workdir, Network: b.Network,
 				Env: b.Env, Metadata: b.Metadata, Limits: b.Limits,
 			})
 			if err != nil {

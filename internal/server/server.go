@@ -127,6 +127,7 @@ func New(opts *Options) (*Server, error) {
 	s.routeCommands()
 	s.routeTerminals()
 	s.routePorts()
+	s.routeSnapshots()
 	return s, s.complete()
 }
 

@@ -64,7 +64,7 @@ func TestEveryRoute(t *testing.T) {
 			}
 			seen++
 			method = strings.ToUpper(method)
-			for _, part := range []string{"connection", "sandbox", "operation", "user", "token", "sign_in"} {
+			for _, part := range []string{"connection", "sandbox", "operation", "user", "token", "sign_in", "snapshot"} {
 				path = strings.ReplaceAll(path, "{"+part+"}", id.New())
 			}
 			path = strings.ReplaceAll(path, "{port}", "80")
