@@ -4,6 +4,7 @@ package act
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/db"
@@ -20,6 +21,7 @@ type Act struct {
 	Address   string
 	Action    string // as in sandbox.delete
 	Target    string // what it was about, as in connection/sandbox
+	Sandbox   string // connection/sandbox, in whose timeline it stands; empty: in none
 	Outcome   Outcome
 	Code      string // of the error; empty: none
 	RequestID string
@@ -45,35 +47,78 @@ func New(database *db.DB) *Log { return &Log{database} }
 // Add keeps an act, and sets its id.
 func (l *Log) Add(ctx context.Context, a *Act) error {
 	a.ID = id.New()
-	_, err := l.db.Exec(ctx, `insert into acts (id, at, user_id, user_name, via, address, action, target, outcome, code, request_id, detail)
-		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.ID, db.At(a.At), a.UserID, a.UserName, a.Via, a.Address, a.Action, a.Target, a.Outcome, a.Code, a.RequestID, a.Detail)
+	_, err := l.db.Exec(ctx, `insert into acts (`+columns+`) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, db.At(a.At), a.UserID, a.UserName, a.Via, a.Address, a.Action, a.Target, a.Sandbox, a.Outcome, a.Code, a.RequestID, a.Detail)
 	return err
 }
 
+const columns = `id, at, user_id, user_name, via, address, action, target, sandbox, outcome, code, request_id, detail`
+
 // Query picks acts; a zero field does not restrict.
 type Query struct {
-	Target string
-	UserID string
-	Before string // an id: those before it
-	Limit  int
+	Target       string
+	Sandbox      string
+	UserID       string
+	UserName     string
+	RequestID    string
+	Actions      []string
+	Outcomes     []Outcome
+	Since, Until time.Time // at or after, and before
+	After        string    // an id: those behind it, the oldest first
+	Before       string    // an id: those before it
+	Oldest       bool      // first; else the newest
+	Limit        int
 }
 
-// List returns acts, newest first.
+// List returns acts in the order of their ids, which is that of time.
 func (l *Log) List(ctx context.Context, q *Query) ([]*Act, error) {
-	before := q.Before
-	if before == "" {
-		before = "g" // behind every id, in any order of letters
+	terms, args := []string{`1 = 1`}, []any{}
+	add := func(wanted bool, term string, values ...any) {
+		if wanted {
+			terms, args = append(terms, term), append(args, values...)
+		}
 	}
-	return db.Collect(ctx, l.db, scan, `select id, at, user_id, user_name, via, address, action, target, outcome, code, request_id, detail
-		from acts where (target = ? or ? = '') and (user_id = ? or ? = '') and id < ? order by id desc limit ?`,
-		q.Target, q.Target, q.UserID, q.UserID, before, q.Limit)
+	for column, value := range map[string]string{
+		"target": q.Target, "sandbox": q.Sandbox, "user_id": q.UserID, "user_name": q.UserName, "request_id": q.RequestID,
+	} {
+		add(value != "", column+` = ?`, value)
+	}
+	in := func(column string, values []any) {
+		add(len(values) > 0, column+` in (?`+strings.Repeat(`, ?`, max(0, len(values)-1))+`)`, values...)
+	}
+	in(`action`, anys(q.Actions))
+	in(`outcome`, anys(q.Outcomes))
+	add(!q.Since.IsZero(), `at >= ?`, db.At(q.Since))
+	add(!q.Until.IsZero(), `at < ?`, db.At(q.Until))
+	add(q.After != "", `id > ?`, q.After)
+	add(q.Before != "", `id < ?`, q.Before)
+	order := ` desc`
+	if q.Oldest {
+		order = ``
+	}
+	return db.Collect(ctx, l.db, scan, `select `+columns+` from acts where `+strings.Join(terms, " and ")+` order by id`+order+` limit ?`, append(args, q.Limit)...)
+}
+
+func anys[T ~string](list []T) (values []any) {
+	for _, one := range list {
+		values = append(values, string(one))
+	}
+	return values
+}
+
+// Get returns an act of a sandbox's timeline; nil: there is none of this id.
+func (l *Log) Get(ctx context.Context, sandbox, actID string) (*Act, error) {
+	list, err := db.Collect(ctx, l.db, scan, `select `+columns+` from acts where id = ? and sandbox = ?`, actID, sandbox)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list[0], nil
 }
 
 func scan(row db.Row) (*Act, error) {
 	a := &Act{}
 	var at db.Time
-	err := row.Scan(&a.ID, &at, &a.UserID, &a.UserName, &a.Via, &a.Address, &a.Action, &a.Target, &a.Outcome, &a.Code, &a.RequestID, &a.Detail)
+	err := row.Scan(&a.ID, &at, &a.UserID, &a.UserName, &a.Via, &a.Address, &a.Action, &a.Target, &a.Sandbox, &a.Outcome, &a.Code, &a.RequestID, &a.Detail)
 	a.At = at.Time
 	return a, err
 }

@@ -21,7 +21,7 @@ func TestLog(t *testing.T) {
 		for i, target := range []string{"local/a", "local/b", "local/a"} {
 			a := &act.Act{
 				At: epoch.Add(time.Duration(i) * time.Hour), UserID: "u", UserName: "研究员", Via: "token", Address: "::1", Action: "sandbox.pause",
-				Target: target, Outcome: act.Denied, Code: "forbidden", RequestID: "r", Detail: `{"a":"<b>"}`,
+				Target: target, Sandbox: target, Outcome: act.Denied, Code: "forbidden", RequestID: "r", Detail: `{"a":"<b>"}`,
 			}
 			if err := log.Add(ctx, a); err != nil {
 				t.Fatal(err)
@@ -43,6 +43,16 @@ func TestLog(t *testing.T) {
 		list(act.Query{Limit: 10, Before: all[1].ID}, all[0])
 		list(act.Query{Limit: 10, Target: "local/a"}, all[2], all[0])
 		list(act.Query{Limit: 10, UserID: "other"})
+		list(act.Query{Limit: 10, UserName: "研究员", RequestID: "r", Actions: []string{"x", "sandbox.pause"}, Outcomes: []act.Outcome{act.Denied}}, all[2], all[1], all[0])
+		list(act.Query{Limit: 10, Outcomes: []act.Outcome{act.Done, act.Failed}})
+		list(act.Query{Limit: 10, Sandbox: "local/a", Oldest: true}, all[0], all[2])
+		list(act.Query{Limit: 10, After: all[0].ID, Oldest: true}, all[1], all[2])
+		list(act.Query{Limit: 10, Since: epoch.Add(time.Hour), Until: epoch.Add(2 * time.Hour)}, all[1])
+		for sandbox, want := range map[string]*act.Act{"local/a": all[0], "local/b": nil} {
+			if got, err := log.Get(ctx, sandbox, all[0].ID); err != nil || cmp.Diff(got, want) != "" {
+				t.Errorf("%s: %+v, %v", sandbox, got, err)
+			}
+		}
 		if err := log.Sweep(ctx, epoch.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
