@@ -136,7 +136,7 @@ func (s *Server) routePast(name, path, summary string, tag []string, kind string
 		func(ctx context.Context, _ *visit, in *pastQuery) (_ *struct{ Body Commands }, err error) {
 			q := &operationQuery{SandboxPath: in.SandboxPath, Paging: in.Paging}
 			q.Types = []string{kind}
-			filter, err := q.filter()
+			filter, _, err := q.filter()
 			if err != nil {
 				return nil, err
 			}
@@ -160,4 +160,13 @@ func (s *Server) routePast(name, path, summary string, tag []string, kind string
 			}
 			return out, nil
 		})
+}
+
+func operationsOf(page *history.Page) Page[*history.Operation] {
+	out := Page[*history.Operation]{Items: []*history.Operation{}}
+	out.Items = append(out.Items, page.Operations...)
+	if n := len(page.Operations); page.More && n > 0 {
+		out.Next = cursor(moment{Seq: page.Operations[n-1].Seq})
+	}
+	return out
 }

@@ -139,6 +139,8 @@ type options struct {
 	db     *db.DB
 	change func(*server.Options)
 	life   http.Handler
+	// service stands before the local runtime.
+	service func(connection.Service) connection.Service
 }
 
 func start(t *testing.T, o *options) *site {
@@ -162,8 +164,12 @@ func start(t *testing.T, o *options) *site {
 	}
 	s := &site{t: t, rt: &runtime{t: t, dir: t.TempDir()}, acts: act.New(o.db), door: door.New(o.db, &door.Options{Now: now})}
 	s.now = func(d time.Duration) { mu.Lock(); defer mu.Unlock(); ahead += d }
+	var local connection.Service = s.rt
+	if o.service != nil {
+		local = o.service(local)
+	}
 	fleet := connection.NewFleet(o.db, keys, &connection.Options{
-		Local: s.rt,
+		Local: local,
 		Dial: func(*connection.Connection, vault.Secret, http.RoundTripper) (connection.Service, error) {
 			return &runtime{t: t, dir: t.TempDir()}, nil
 		},

@@ -67,19 +67,19 @@ func (q *OperationFilter) filter() *history.Filter {
 	return f
 }
 
-func (q *operationQuery) filter() (*history.Filter, error) {
+func (q *operationQuery) filter() (*history.Filter, moment, error) {
 	f := q.OperationFilter.filter()
 	f.Limit, f.Newest = q.Limit, q.Order != "oldest"
-	var after int64
+	var after moment
 	if err := readCursor(q.Cursor, &after); err != nil {
-		return nil, err
+		return nil, after, err
 	}
 	if f.Newest {
-		f.Before = after
+		f.Before = after.Seq
 	} else {
-		f.After = after
+		f.After = after.Seq
 	}
-	return f, nil
+	return f, after, nil
 }
 
 // OperationPath names an operation.
@@ -91,15 +91,10 @@ type OperationPath struct {
 func (s *Server) routeOperations() {
 	tag := []string{"operations"}
 	const all = "/connections/{connection}/sandboxes/{sandbox}/operations"
-	route(s, huma.Operation{OperationID: "list-operations", Method: http.MethodGet, Path: all, Summary: "List what was done in a sandbox", Tags: tag}, s.listOperations)
+	route(s, huma.Operation{OperationID: "list-operations", Method: http.MethodGet, Path: all, Summary: "List what was done in a sandbox, and with it through this server", Tags: tag}, s.listOperations)
 	route(s, huma.Operation{OperationID: "get-operation", Method: http.MethodGet, Path: all + "/{operation}", Summary: "Describe an operation", Tags: tag},
-		func(ctx context.Context, _ *visit, in *OperationPath) (_ *struct{ Body history.Operation }, err error) {
-			h, err := s.history(ctx, &in.SandboxPath)
-			if err != nil {
-				return nil, err
-			}
-			defer func() { err = errors.Join(err, h.Close()) }()
-			op, err := h.Get(ctx, in.Operation)
+		func(ctx context.Context, _ *visit, in *OperationPath) (*struct{ Body history.Operation }, error) {
+			op, err := s.operation(ctx, in)
 			if err != nil {
 				return nil, err
 			}
@@ -136,32 +131,6 @@ func (s *Server) ownHistory(ctx context.Context, in *SandboxPath) (connection.Hi
 		return nil, &sandbox.Error{Op: "open history", Code: codeNotKept, Sandbox: in.Sandbox, Message: "this service keeps no history"}
 	}
 	return historian.History(ctx, in.Sandbox)
-}
-
-func (s *Server) listOperations(ctx context.Context, _ *visit, in *operationQuery) (_ *listed[*history.Operation], err error) {
-	filter, err := in.filter()
-	if err != nil {
-		return nil, err
-	}
-	h, err := s.history(ctx, &in.SandboxPath)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, h.Close()) }()
-	page, err := h.List(ctx, filter)
-	if err != nil {
-		return nil, err
-	}
-	return &listed[*history.Operation]{operationsOf(page)}, nil
-}
-
-func operationsOf(page *history.Page) Page[*history.Operation] {
-	out := Page[*history.Operation]{Items: []*history.Operation{}}
-	out.Items = append(out.Items, page.Operations...)
-	if n := len(page.Operations); page.More && n > 0 {
-		out.Next = cursor(page.Operations[n-1].Seq)
-	}
-	return out
 }
 
 type outputQuery struct {

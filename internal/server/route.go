@@ -150,6 +150,9 @@ func (s *Server) enter(ctx huma.Context, next func(huma.Context)) {
 	need := accesses[v.operation]
 	r, w := humachi.Unwrap(ctx)
 	v.target = target(ctx)
+	if box := ctx.Param("sandbox"); box != "" {
+		v.sandbox = clip(timelineOf(ctx.Param("connection"), box))
+	}
 	if err := s.admit(r, v, need); err != nil {
 		s.refuse(w, r, err)
 		if v.visitor != nil {
@@ -253,7 +256,7 @@ func (s *Server) record(ctx context.Context, v *visit, need access) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	a := &act.Act{
-		At: s.opts.Now(), Address: v.address, Action: need.act, Target: clip(v.target), Outcome: act.Done, Code: v.code, RequestID: v.id, Detail: v.detail,
+		At: s.opts.Now(), Address: v.address, Action: need.act, Target: clip(v.target), Sandbox: v.sandbox, Outcome: act.Done, Code: v.code, RequestID: v.id, Detail: v.detail,
 	}
 	if a.Action == "" {
 		a.Action = v.operation

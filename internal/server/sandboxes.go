@@ -107,7 +107,8 @@ func (s *Server) routeSandboxes() {
 			if err != nil {
 				return nil, err
 			}
-			v.target = in.Connection + "/" + info.ID
+			v.sandbox = timelineOf(in.Connection, info.ID)
+			v.target = v.sandbox
 			return &oneSandbox{Sandbox{Info: *info, Connection: in.Connection}}, nil
 		})
 	route(s, huma.Operation{OperationID: "delete-sandbox", Method: http.MethodDelete, Path: one, Summary: "End a sandbox", Tags: tag},

@@ -23,6 +23,7 @@ type visit struct {
 	code      string // of the error
 	problem   string // its text
 	target    string // what an act is about
+	sandbox   string // connection/sandbox, in whose timeline the act stands
 	detail    string // more of it, in JSON
 	recorded  bool   // the act is, before it is over
 }
