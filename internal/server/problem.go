@@ -13,6 +13,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/console/connection"
 	"github.com/glassboxhq/glassbox/internal/console/door"
 	"github.com/glassboxhq/glassbox/internal/console/mirror"
+	"github.com/glassboxhq/glassbox/internal/console/replay"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
@@ -59,6 +60,7 @@ const (
 	codeRange     sandbox.Code = "range_not_satisfiable"
 	codePorts     sandbox.Code = "ports_not_available"
 	codeConfirm   sandbox.Code = "confirmation_needed"
+	codeToldOnce  sandbox.Code = "idempotency_told_once"
 )
 
 // codeFault is a fault of ours, of which nothing more is told.
@@ -103,6 +105,11 @@ var kinds = map[sandbox.Code]struct {
 	connection.CodeChanged:  {http.StatusPreconditionFailed, "read it again, and repeat the change"},
 	connection.CodeAddress:  {http.StatusForbidden, ""},
 	connection.CodeSealed:   {http.StatusConflict, ""},
+
+	replay.CodeReused:     {http.StatusUnprocessableEntity, "use a new key for another request"},
+	replay.CodeInProgress: {http.StatusConflict, "repeat the request in a moment"},
+	replay.CodeLost:       {http.StatusConflict, "look whether it was done, and use a new key"},
+	codeToldOnce:          {http.StatusConflict, "delete what was made, and make another one with a new key"},
 
 	mirror.CodeHistoryNotFound: {http.StatusNotFound, ""},
 	mirror.CodeSettingsChanged: {http.StatusPreconditionFailed, "read them again, and repeat the change"},

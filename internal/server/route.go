@@ -124,6 +124,9 @@ func route[I, O any](s *Server, op huma.Operation, serve func(ctx context.Contex
 		op.Security = []map[string][]string{{"token": {}}, {"session": {}}}
 		op.Extensions = map[string]any{"x-role": need.role, "x-scope": need.scope}
 	}
+	if _, may := once[op.OperationID]; may {
+		op.Parameters = append(op.Parameters, onceParameter())
+	}
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}
 	}
@@ -165,11 +168,11 @@ func (s *Server) enter(ctx huma.Context, next func(huma.Context)) {
 		if !ended && v.code == "" {
 			v.code = codeFault
 		}
-		if need.act != "" && !v.recorded {
+		if need.act != "" && !v.recorded && !v.replayed {
 			s.record(r.Context(), v, need)
 		}
 	}()
-	next(ctx)
+	s.doOnce(ctx, v, next)
 	ended = true
 }
 

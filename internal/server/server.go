@@ -11,6 +11,7 @@
 package server
 
 import (
+	"bytes"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -26,6 +27,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/console/connection"
 	"github.com/glassboxhq/glassbox/internal/console/door"
 	"github.com/glassboxhq/glassbox/internal/console/mirror"
+	"github.com/glassboxhq/glassbox/internal/console/replay"
 	"github.com/glassboxhq/glassbox/internal/db"
 	"github.com/glassboxhq/glassbox/internal/lock"
 	"github.com/glassboxhq/glassbox/internal/syncer"
@@ -72,6 +74,7 @@ type Server struct {
 	router  chi.Router
 	api     huma.API
 	metrics *metrics
+	replies *replay.Log
 	streams chan struct{} // bounds how many are open
 	inputs  *lock.Paths   // of commands
 	ports   ports
@@ -101,6 +104,7 @@ func New(opts *Options) (*Server, error) {
 	if s.opts.Public != nil {
 		s.hosts[hostName(s.opts.Public.Host)] = true
 	}
+	s.replies = replay.New(s.opts.DB, s.opts.Now)
 	s.metrics = newMetrics(s)
 	page, err := newPage(s.opts.Page)
 	if err != nil {
@@ -149,6 +153,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, v := s.visit(r)
 	began := time.Now()
 	answer := &answered{ResponseWriter: w}
+	v.answer = answer
 	defer func() { s.metrics.note(v, answer.status, time.Since(began)) }()
 	if label, ok := portLabel(r.Host); ok {
 		v.operation = "port"
@@ -169,10 +174,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(answer, r)
 }
 
-// answered notes the status of an answer.
+// answered notes the status of an answer, and what it says where that is kept.
 type answered struct {
 	http.ResponseWriter
 	status int
+	copy   *bytes.Buffer // nil: it is not
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -187,6 +193,9 @@ func (a *answered) WriteHeader(status int) {
 func (a *answered) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
+	}
+	if a.copy != nil {
+		a.copy.Write(p)
 	}
 	return a.ResponseWriter.Write(p)
 }

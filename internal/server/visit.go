@@ -26,6 +26,8 @@ type visit struct {
 	sandbox   string // connection/sandbox, in whose timeline the act stands
 	detail    string // more of it, in JSON
 	recorded  bool   // the act is, before it is over
+	replayed  bool   // it was answered before, and nothing was done now
+	answer    *answered
 }
 
 type visitKey struct{}
