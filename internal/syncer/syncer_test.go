@@ -169,6 +169,7 @@ func TestDeath(t *testing.T) {
 		s, m := start(t, f, d, nil)
 		kept.work(t, 2)
 		lost.work(t, 2)
+		lost.settle(t)
 		wantSame(t, s, m, "local", kept)
 		wantSame(t, s, m, "local", lost)
 		running := &history.Operation{
