@@ -87,7 +87,7 @@ func (s *Server) stream(box *inside, content io.Closer, serve func(w http.Respon
 			if r.Context().Err() != nil {
 				err = sandbox.FromContext(r.Context(), "send content")
 			}
-			s.fail(box.v, err)
+			_ = s.fail(box.v, err) // noted in the visit
 			panic(http.ErrAbortHandler)
 		}
 	}}

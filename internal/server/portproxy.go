@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -45,9 +46,7 @@ func (s *Server) servePort(w http.ResponseWriter, r *http.Request, v *visit, lab
 				out.Out.Host = out.In.Host
 			}
 			s.withoutOurs(out.Out.Header)
-			for name, values := range p.at.Header {
-				out.Out.Header[name] = values
-			}
+			maps.Copy(out.Out.Header, p.at.Header)
 			out.SetXForwarded()
 		},
 		ModifyResponse: func(resp *http.Response) error {

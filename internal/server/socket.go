@@ -56,7 +56,7 @@ func (s *Server) serveSocket(ctx context.Context, v *visit, p sandbox.Process, w
 		v.code = string(sandbox.CodeInvalid)
 		return // it has answered
 	}
-	defer conn.CloseNow()
+	defer func() { _ = conn.CloseNow() }() // closed twice is closed
 	conn.SetReadLimit(maxTyped)
 	s.recordNow(ctx, v)
 	k := &socket{s: s, v: v, r: r, conn: conn, p: p, orders: make(chan order, maxOrders)}
@@ -68,8 +68,8 @@ func (s *Server) serveSocket(ctx context.Context, v *visit, p sandbox.Process, w
 	}
 	<-working.Done()
 	k.bye(ctx, context.Cause(working))
-	_ = p.Close() // nobody waits for the program to read any more
-	conn.CloseNow()
+	_ = p.Close()       // nobody waits for the program to read any more
+	_ = conn.CloseNow() // nobody reads any more
 	group.Wait()
 }
 
@@ -154,7 +154,7 @@ func readOrder(text []byte) (order, error) {
 	}
 	switch err := json.Unmarshal(text, &frame); {
 	case err == nil && frame.Type == "resize":
-		return order{size: &frame.TerminalSize}, frame.TerminalSize.Validate()
+		return order{size: &frame.TerminalSize}, frame.Validate()
 	case err == nil && frame.Type == "role" && frame.Writer:
 		return order{take: true}, nil
 	}
