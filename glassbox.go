@@ -26,6 +26,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -99,6 +100,13 @@ type Options struct {
 	NoFileChanges bool
 	// Direct goes to the sandbox around the service's proxy.
 	Direct bool
+	// Transport carries every request to the service and its sandboxes. With
+	// one, neither a key of the environment nor the socket of our own local
+	// runtime is used. Nil: an ordinary one.
+	Transport http.RoundTripper
+	// NoInstall works with the recorder that a sandbox has, and puts none there:
+	// where there is none, it cannot be opened.
+	NoInstall bool
 	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
 	// a command; 0: 30 s. ReadyTimeout bounds the wait for a new sandbox to
 	// answer; 0: 30 s.

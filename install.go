@@ -75,6 +75,20 @@ func (i *installer) session(ctx context.Context) (*recorded.Session, error) {
 	return i.adopt(ctx, door)
 }
 
+// there returns the session with the recorder that is there.
+func (i *installer) there(ctx context.Context) (*recorded.Session, error) {
+	door, err := i.readDoor(ctx, wire.GuestHistory)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return nil, &sandbox.Error{
+			Op: "open sandbox", Code: sandbox.CodeUnsupported, Sandbox: i.at.Sandbox, Message: "there is no recorder in this sandbox: what is done there is not recorded",
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return i.adopt(ctx, door)
+}
+
 // errNewer is a recorder of a later Glassbox.
 var errNewer = errors.New("update this program")
 

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -257,5 +259,42 @@ func TestOpenSandboxUninstall(t *testing.T) {
 	}
 	if err := glassbox.Uninstall(t.Context(), r.url, id, true, r.options(nil)); !errors.Is(err, sandbox.ErrNotFound) {
 		t.Errorf("got %v, want that there is none", err)
+	}
+}
+
+// counting is a way out that counts what goes it.
+type counting struct{ n atomic.Int64 }
+
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Whoever only looks puts nothing into a sandbox, and finds what others have
+// put there; all goes the one way that was given.
+func TestOpenSandboxNoInstall(t *testing.T) {
+	r := needOpenSandbox(t)
+	id := r.bare(t)
+	var way counting
+	look := r.options(&glassbox.Options{NoInstall: true, Transport: &way})
+	if _, err := glassbox.Connect(t.Context(), r.url, id, look); !errors.Is(err, sandbox.ErrUnsupported) {
+		t.Errorf("got %v, want that there is no recorder", err)
+	}
+	if _, err := r.connect(t, id).Run(t.Context(), "echo here", nil); err != nil {
+		t.Fatal(err)
+	}
+	before := way.n.Load()
+	box, err := glassbox.Connect(t.Context(), r.url, id, look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close(t.Context())
+	if ops := list(t, box, nil); len(ops) != 1 || before == 0 || way.n.Load() == before {
+		t.Errorf("%d operations, %d requests and then %d", len(ops), before, way.n.Load()-before)
+	}
+	look.APIKey = ""
+	t.Setenv("GLASSBOX_API_KEY", r.key)
+	if _, err := glassbox.Get(t.Context(), r.url, id, look); r.key != "" && err == nil {
+		t.Error("a key of the environment went a way that was given")
 	}
 }

@@ -38,9 +38,14 @@ func dial(ctx context.Context, url string, o *Options) (*service, error) {
 		return nil, err
 	}
 	p := &opensandbox.Options{
-		Key: key(opts.APIKey), Direct: opts.Direct, RequestTimeout: opts.RequestTimeout, Opener: s.open,
+		Key: opts.APIKey, Direct: opts.Direct, RequestTimeout: opts.RequestTimeout, Opener: s.open, Transport: opts.Transport,
 	}
 	port, loopback := opensandbox.Loopback(url)
+	if opts.Transport == nil {
+		p.Key = key(opts.APIKey)
+	} else {
+		loopback = false // nothing goes another way
+	}
 	if url == Local || loopback {
 		state, err := owner.Ask(ctx, opts.StateDir)
 		switch {
@@ -72,7 +77,12 @@ func (s *service) open(ctx context.Context, e *opensandbox.Endpoint) (sandbox.Se
 	if err := stranger.Ping(ctx); err != nil {
 		return nil, err
 	}
-	session, err := (&installer{service: s, execd: stranger, at: e}).session(ctx)
+	i := &installer{service: s, execd: stranger, at: e}
+	open := i.session
+	if s.opts.NoInstall {
+		open = i.there
+	}
+	session, err := open(ctx)
 	if err != nil {
 		return nil, err
 	}
