@@ -52,7 +52,7 @@ func (a *app) newConsole(ctx context.Context, s *serving, r *reach, l net.Listen
 	}
 	c := &console{db: database, door: door.New(database, nil), acts: act.New(database), base: r.base(l)}
 	rt := a.owned().rt
-	c.fleet = connection.NewFleet(database, keys, &connection.Options{Dial: dialService, Local: &localService{rt}, Allowed: r.allowed})
+	c.fleet = connection.NewFleet(database, keys, &connection.Options{Dial: dialer(a.settings.stateDir), Local: &localService{rt}, Allowed: r.allowed})
 	var copies *mirror.Mirror
 	if s.mirror {
 		copies = mirror.New(database, nil)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
+	"github.com/glassboxhq/glassbox"
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/console/connection"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/internal/vault"
 	"github.com/glassboxhq/glassbox/internal/version"
-	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
 	"github.com/glassboxhq/glassbox/sandbox/opensandbox"
 	"github.com/glassboxhq/glassbox/sandbox/recorded"
@@ -107,7 +109,11 @@ func recorderOf(ctx context.Context, rt *localruntime.Runtime, id string) (*reco
 }
 
 // remoteService is an OpenSandbox service as the console sees it.
-type remoteService struct{ *opensandbox.Provider }
+type remoteService struct {
+	*opensandbox.Provider
+	endpoint string
+	opts     *glassbox.Options // by which a person works in its sandboxes
+}
 
 var _ interface {
 	connection.Service
@@ -116,13 +122,41 @@ var _ interface {
 	connection.Versioned
 } = (*remoteService)(nil)
 
-func dialService(c *connection.Connection, key vault.Secret, transport http.RoundTripper) (connection.Service, error) {
-	p, err := opensandbox.New(c.Endpoint, &opensandbox.Options{Key: opensandbox.Secret(key), Transport: transport, Direct: !c.ServerProxy})
+// remotePatience is how long a sandbox of another service may take to answer.
+const remotePatience = 5 * time.Second
+
+// dialer makes clients of services. What the SDK has still to tell their
+// sandboxes waits in a state folder.
+func dialer(stateDir string) connection.Dial {
+	return func(c *connection.Connection, key vault.Secret, transport http.RoundTripper) (connection.Service, error) {
+		p, err := opensandbox.New(c.Endpoint, &opensandbox.Options{Key: opensandbox.Secret(key), Transport: transport, Direct: !c.ServerProxy})
+		if err != nil {
+			return nil, err
+		}
+		return &remoteService{p, c.Endpoint, &glassbox.Options{
+			APIKey: glassbox.Secret(key), Direct: !c.ServerProxy, Transport: transport, Source: history.SourceConsole, StateDir: stateDir, ReadyTimeout: remotePatience,
+		}}, nil
+	}
+}
+
+// Open implements connection.Opener. Where there is no recorder, one is put:
+// somebody acts there, and that is to be recorded.
+func (s *remoteService) Open(ctx context.Context, id string) (connection.Inside, error) {
+	session, box, err := s.connect(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
-	return &remoteService{p}, nil
+	return &remoteInside{session, box}, nil
 }
+
+// remoteInside is the inside of a sandbox of another service.
+type remoteInside struct {
+	*recorded.Session
+	box *glassbox.Sandbox
+}
+
+// Close lets go of the sandbox.
+func (i *remoteInside) Close(ctx context.Context) error { return i.box.Close(ctx) }
 
 // Version implements connection.Versioned.
 func (s *remoteService) Version(ctx context.Context) (string, error) { return s.Provider.Version(ctx) }
@@ -130,44 +164,36 @@ func (s *remoteService) Version(ctx context.Context) (string, error) { return s.
 // History implements connection.Historian. It installs nothing: what has no
 // recorder is told as such.
 func (s *remoteService) History(ctx context.Context, id string) (connection.History, error) {
-	session, err := s.recorder(ctx, "open history", id)
+	session, box, err := s.connect(ctx, id, true)
 	if err != nil {
 		return nil, err
 	}
-	return &living{session.History(), session}, nil
+	return &remoteHistory{session.History(), box}, nil
 }
 
-// Open implements connection.Opener, where there is a recorder.
-func (s *remoteService) Open(ctx context.Context, id string) (connection.Inside, error) {
-	session, err := s.recorder(ctx, "open sandbox", id)
-	if err != nil {
-		return nil, err
-	}
-	return session, nil
+// remoteHistory is the history of a sandbox of another service.
+type remoteHistory struct {
+	*recorded.History
+	box *glassbox.Sandbox
 }
 
-// recorder opens the recorder of a sandbox that runs.
-func (s *remoteService) recorder(ctx context.Context, op, id string) (*recorded.Session, error) {
-	info, err := s.Get(ctx, id)
+// Close implements io.Closer.
+func (h *remoteHistory) Close() error { return h.box.Close(context.Background()) }
+
+// connect opens a sandbox that runs.
+func (s *remoteService) connect(ctx context.Context, id string, asItIs bool) (*recorded.Session, *glassbox.Sandbox, error) {
+	opts := *s.opts
+	opts.NoInstall = asItIs
+	box, err := glassbox.Connect(ctx, s.endpoint, id, &opts)
 	if err != nil {
-		return nil, err
+		if box != nil { // what waited for it could not be delivered
+			err = errors.Join(err, box.Close(ctx))
+		}
+		return nil, nil, err
 	}
-	if info.State != sandbox.Running {
-		return nil, &sandbox.Error{Op: op, Code: sandbox.CodeSandboxState, Sandbox: id, Message: "the sandbox is " + string(info.State) + ": what is inside it cannot be reached"}
+	session, ok := box.Session().(*recorded.Session)
+	if !ok {
+		return nil, nil, errors.Join(&sandbox.Error{Op: "open sandbox", Code: sandbox.CodeUnsupported, Sandbox: id}, box.Close(ctx))
 	}
-	endpoint, err := s.Endpoint(ctx, id, wire.ExecdPort)
-	if err != nil {
-		return nil, err
-	}
-	session := recorded.New(endpoint.URL, &recorded.Options{
-		Token: endpoint.Header.Get(wire.HeaderToken), Header: endpoint.Header, Client: s.Client(), Sandbox: id,
-	})
-	protocol, err := session.Ping(ctx)
-	if err == nil && (protocol == 0 || protocol > wire.Protocol) {
-		err = &sandbox.Error{Op: op, Code: sandbox.CodeUnsupported, Sandbox: id, Message: "there is no recorder in this sandbox: what is done there is not recorded"}
-	}
-	if err != nil {
-		return nil, errors.Join(err, session.Close(context.WithoutCancel(ctx)))
-	}
-	return session, nil
+	return session, box, nil
 }
