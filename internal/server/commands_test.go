@@ -315,3 +315,28 @@ func TestWatcherIsSignedOut(t *testing.T) {
 	}
 	again.ask("DELETE", r.base+"/commands/"+op, "").want(t, "stop", 204, "")
 }
+
+// A command that nobody watches is stopped after a while, but not one in the
+// background.
+func TestNobodyWatches(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.rt.abandoned = 300 * time.Millisecond
+	r := s.room()
+	watched := r.begin(`{"command":"sleep 60"}`)
+	events := r.follow(r.base + "/commands/" + watched + "/stream")
+	background := r.begin(`{"command":"sleep 60","background":true}`)
+	left := r.begin(`{"command":"sleep 60"}`)
+	status := func(op string) sandbox.Status {
+		var got history.Operation
+		r.ask("GET", r.base+"/operations/"+op, "").read(t, &got)
+		return got.Status
+	}
+	r.eventually("it is stopped", func() bool { return status(left) == sandbox.Cancelled })
+	if status(watched) != sandbox.Started || status(background) != sandbox.Started {
+		t.Errorf("watched: %s, in the background: %s", status(watched), status(background))
+	}
+	events.close()
+	r.eventually("the other is stopped, too", func() bool { return status(watched) == sandbox.Cancelled })
+	r.ask("DELETE", r.base+"/commands/"+background, "").want(t, "stop", 204, "")
+}

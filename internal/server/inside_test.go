@@ -59,7 +59,7 @@ func (r *runtime) recorder(boxID string) (url string, err error) {
 	}
 	store := r.store(boxID)
 	session := record.New(inner, store, nil)
-	front := httptest.NewServer(recorder.New(session, store, &recorder.Options{Token: recorderToken, SandboxID: boxID}))
+	front := httptest.NewServer(recorder.New(session, store, &recorder.Options{Token: recorderToken, SandboxID: boxID, Abandoned: r.abandoned}))
 	r.t.Cleanup(func() {
 		front.Close()
 		if err := errors.Join(session.Close(context.Background()), store.Close()); err != nil {

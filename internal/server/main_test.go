@@ -39,6 +39,7 @@ type runtime struct {
 	// recorders are the addresses of the recorders, by sandbox.
 	recorders map[string]string
 	snapshots []*sandbox.Snapshot
+	abandoned time.Duration // what a command has that nobody watches
 }
 
 func notThere(id string) error {

@@ -168,6 +168,9 @@ func (s *Server) problemOf(err error, v *visit) *Problem {
 	kind, known := kinds[e.Code]
 	if p.Status, p.Advice = kind.status, kind.advice; !known {
 		p.Status = wire.StatusOf(e.Code)
+		if p.Status >= http.StatusInternalServerError && e.Sandbox != "" {
+			p.Status = http.StatusFailedDependency // of a recorder that knows more than we do
+		}
 	}
 	if p.Title = http.StatusText(p.Status); p.Title == "" {
 		p.Title = "Client Closed Request"
