@@ -40,17 +40,27 @@ func dial(ctx context.Context, url string, o *Options) (*service, error) {
 	p := &opensandbox.Options{
 		Key: opts.APIKey, Direct: opts.Direct, RequestTimeout: opts.RequestTimeout, Opener: s.open, Transport: opts.Transport,
 	}
-	port, loopback := opensandbox.Loopback(url)
-	if opts.Transport == nil {
-		p.Key = key(opts.APIKey)
-	} else {
-		loopback = false // nothing goes another way
+	if opts.Transport != nil && url != Local { // nothing goes another way
+		s.provider, err = opensandbox.New(url, p)
+		return s, err
 	}
+	p.Key = key(opts.APIKey)
+	if url, err = s.findLocal(ctx, url, p); err != nil {
+		return nil, err
+	}
+	s.provider, err = opensandbox.New(url, p)
+	return s, err
+}
+
+// findLocal looks whether a service on this machine is our own local runtime,
+// and leads to it by its socket.
+func (s *service) findLocal(ctx context.Context, url string, p *opensandbox.Options) (string, error) {
+	port, loopback := opensandbox.Loopback(url)
 	if url == Local || loopback {
-		state, err := owner.Ask(ctx, opts.StateDir)
+		state, err := owner.Ask(ctx, s.opts.StateDir)
 		switch {
 		case url == Local && err != nil:
-			return nil, err
+			return "", err
 		case url == Local:
 			url, s.local = "http://localhost", true
 		default:
@@ -59,12 +69,11 @@ func dial(ctx context.Context, url string, o *Options) (*service, error) {
 	}
 	switch {
 	case s.local:
-		p.Transport, p.Key = owner.Transport(opts.StateDir), ""
+		p.Transport, p.Key = owner.Transport(s.opts.StateDir), ""
 	case loopback && p.Key == "" && sockets.OurListener(port):
-		p.Key = generatedKey(opts.StateDir)
+		p.Key = generatedKey(s.opts.StateDir)
 	}
-	s.provider, err = opensandbox.New(url, p)
-	return s, err
+	return url, nil
 }
 
 // open opens the data plane at an execd endpoint: of a recorder that stands in
