@@ -50,6 +50,13 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%+v, %v", acts, err)
 	}
 
+	// The timeline tells it once, as the history does.
+	var timeline server.Page[*history.Operation]
+	r.ask("GET", r.base+"/operations", "").read(t, &timeline)
+	if len(timeline.Items) != 1 || timeline.Items[0].ID != made.Operation {
+		t.Errorf("%+v", timeline.Items)
+	}
+
 	var one server.FileEntry
 	r.ask("GET", files+"/stat?path=a", "").read(t, &one)
 	if one.Type != "directory" || one.Path != r.dir+"/a" {

@@ -19,6 +19,7 @@ import (
 // and whether their answers may be kept: a secret is told once.
 var once = map[string]bool{
 	"create-sandbox": true, "create-connection": true, "create-user": true,
+	"start-command": true, "open-terminal": true, "take-snapshot": true,
 	"create-token": false, "create-user-link": false,
 }
 
