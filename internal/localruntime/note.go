@@ -41,7 +41,7 @@ func (b *box) note(ctx context.Context, all bool, more ...*lifecycle.Note) {
 	defer cancel()
 	before := b.record().Notes
 	waiting := slices.Concat(before, more)
-	waiting = waiting[max(0, len(waiting)-maxNotes):]
+	all = all || len(waiting) > maxNotes // nobody can crowd out what is not due
 	var err error
 	waiting = slices.DeleteFunc(waiting, func(n *lifecycle.Note) bool {
 		if n.Op == nil || err != nil || !all && !n.Due(b.rt.opts.Now()) {
@@ -50,6 +50,7 @@ func (b *box) note(ctx context.Context, all bool, more ...*lifecycle.Note) {
 		err = b.write(ctx, n)
 		return err == nil
 	})
+	waiting = waiting[max(0, len(waiting)-maxNotes):]
 	if len(waiting) == 0 && len(before) == 0 {
 		return
 	}
