@@ -101,6 +101,7 @@ type api struct {
 	moves  *lock.Paths // of sandboxes that are paused or resumed
 
 	renewals renewals
+	claims   claims
 }
 
 // New returns the API over rt.

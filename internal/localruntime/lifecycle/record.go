@@ -47,11 +47,21 @@ type done struct {
 // record lets the sandbox's history tell what was done, and by whom.
 func (a *api) record(r *http.Request, d *done, err error) {
 	if !errors.Is(err, sandbox.ErrNotFound) {
-		a.rt.Record(r.Context(), d.sandbox, a.note(r, d, err))
+		n := newNote(r, d, err)
+		a.claim(r, d.sandbox, n)
+		a.rt.Record(r.Context(), d.sandbox, n)
 	}
 }
 
-func (a *api) note(r *http.Request, d *done, err error) *Note {
+// claim notes that the client says to record the act itself.
+func (a *api) claim(r *http.Request, sandbox string, n *Note) {
+	if opID := r.Header.Get(wire.HeaderRecorded); id.Valid(opID) && a.claims.first(opID, time.Now()) {
+		n.Op.ID, n.Claimed = opID, true
+	}
+	n.Claimed = n.Claimed || a.isPythonPackage(r, sandbox)
+}
+
+func newNote(r *http.Request, d *done, err error) *Note {
 	now := time.Now()
 	if d.request == nil {
 		d.request = map[string]any{}
@@ -71,12 +81,7 @@ func (a *api) note(r *http.Request, d *done, err error) *Note {
 	if op.Source = op.Actor.Source; op.Source == "" {
 		op.Source = history.SourceLifecycle
 	}
-	n := &Note{Op: op}
-	if opID := r.Header.Get(wire.HeaderRecorded); id.Valid(opID) {
-		op.ID, n.Claimed = opID, true
-	}
-	n.Claimed = n.Claimed || a.isPythonPackage(r, d.sandbox)
-	return n
+	return &Note{Op: op}
 }
 
 // pythonSDK begins the User-Agent of the SDK that the Python package

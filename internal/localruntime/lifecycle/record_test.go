@@ -35,6 +35,7 @@ func TestActsAreRecorded(t *testing.T) {
 	s.ask("POST", "/v1/sandboxes/"+a.field(t, "id").(string)+"/pause", "", "User-Agent: OpenSandbox-Python-SDK/0.1.16")
 	s.ask("POST", "/v1/sandboxes/"+a.field(t, "id").(string)+"/resume", "", "X-Glassbox-Recorded: "+opID, "X-Agent-Id: ours")
 	s.ask("POST", "/v1/sandboxes/"+a.field(t, "id").(string)+"/pause", "", "X-Glassbox-Recorded: yes", "X-Agent-Id: liar") // as what?
+	s.ask("POST", "/v1/sandboxes/"+a.field(t, "id").(string)+"/resume", "", "X-Glassbox-Recorded: "+opID, "X-Agent-Id: twice")
 	var got []string
 	for _, op := range s.fake.done {
 		text := op.Source + " " + op.Actor.ID + " " + op.Type
@@ -51,7 +52,7 @@ func TestActsAreRecorded(t *testing.T) {
 		"lifecycle agent-1 sandbox.create", by + "metadata", by + "metadata failed", by + "snapshot", by + "pause", by + "pause failed",
 		by + "snapshot failed", by + "resume", by + "renew", by + "renew failed", "lifecycle Go-http-client/1.1 sandbox.delete",
 		"lifecycle OpenSandbox-Python-SDK/0.1.16 sandbox.create claimed", "lifecycle OpenSandbox-Python-SDK/0.1.16 sandbox.pause claimed",
-		"lifecycle ours sandbox.resume claimed", "lifecycle liar sandbox.pause",
+		"lifecycle ours sandbox.resume claimed", "lifecycle liar sandbox.pause", "lifecycle twice sandbox.resume",
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("recorded: %s", diff)

@@ -97,8 +97,13 @@ func (a *api) get(w http.ResponseWriter, r *http.Request, at *route) {
 
 func (a *api) delete(w http.ResponseWriter, r *http.Request, at *route) {
 	d := &done{opType: history.SandboxDelete, sandbox: at.parts[0], began: time.Now()}
-	if err := a.rt.DeleteNoted(r.Context(), at.parts[0], a.note(r, d, nil)); err != nil {
-		a.record(r, d, err)
+	n := newNote(r, d, nil)
+	a.claim(r, d.sandbox, n)
+	if err := a.rt.DeleteNoted(r.Context(), d.sandbox, n); err != nil {
+		if failed := newNote(r, d, err); !errors.Is(err, sandbox.ErrNotFound) {
+			failed.Op.ID, failed.Claimed = n.Op.ID, n.Claimed
+			a.rt.Record(r.Context(), d.sandbox, failed)
+		}
 		fail(w, err, codeNotRunning)
 		return
 	}
