@@ -8,10 +8,10 @@
 export HERE PKG TESTFLAGS CLIENTS
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-opensandbox check test-clients fuzz soak ci bench vuln clean
+.PHONY: help build run test test-opensandbox check test-clients fuzz soak ci bench bench-opensandbox vuln clean
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\nHERE=1 works without gVisor, and without isolation: make run HERE=1, make test HERE=1\n'
 
 build: ## build bin/glassbox, the recorder and, once per version, gVisor's runsc
@@ -46,6 +46,9 @@ soak: ## many sandboxes, and many kills: what the tests do a few times only
 
 bench: ## measure, write docs/bench.json, fail when a ratio is over its budget
 	@scripts/bench.sh
+
+bench-opensandbox: ## measure the local runtime beside a real OpenSandbox server, which it starts (as root)
+	@scripts/bench-opensandbox.sh
 
 vuln: ## look for known vulnerabilities
 	@scripts/vuln.sh

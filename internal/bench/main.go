@@ -6,6 +6,9 @@
 //	go run ./internal/bench -only exec    one row, or those that begin so
 //	go run ./internal/bench -long         also the rows that take minutes
 //
+// The rows service-… also have the arm of a real OpenSandbox server with
+// Docker where GLASSBOX_OPENSANDBOX names one, as in make bench-opensandbox.
+//
 // Both arms of a row take turns in one run, in an order drawn from a seed that
 // is printed, so that what disturbs the machine disturbs both. How a verdict is
 // taken stands in the package report.
@@ -52,7 +55,7 @@ func parse(args []string) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&o.short, "short", false, "fewer rounds")
-	flags.BoolVar(&o.long, "long", false, "also the rows that take minutes: "+strings.Join(long, ", "))
+	flags.BoolVar(&o.long, "long", false, "also the rows that take minutes or compare services: "+strings.Join(long, ", "))
 	flags.StringVar(&o.only, "only", "", "measure only the rows whose names begin so")
 	flags.StringVar(&o.out, "out", "", "file to write; a full run writes "+reportFile)
 	flags.Uint64Var(&o.seed, "seed", 0, "of the order of the arms; 0: a new one")
@@ -145,10 +148,16 @@ var all = []measurement{
 	{"parallel", (*bench).parallel},
 	{"memory", (*bench).memory},
 	{"size", (*bench).size},
+	{"service-create", (*bench).serviceCreate},
+	{"service-many", (*bench).serviceMany},
+	{"service-pause", (*bench).servicePause},
+	{"service-download", (*bench).serviceDownload},
+	{"service-memory", (*bench).serviceMemory},
 }
 
-// long lists the rows that are measured only when they are named or asked for.
-var long = []string{"growth-1m"}
+// long lists the rows that are measured only when they are named or asked for:
+// they take minutes, or need another service to say anything.
+var long = []string{"growth-1m", "service-create", "service-many", "service-pause", "service-download", "service-memory"}
 
 func names() []string {
 	list := make([]string, 0, len(all))
