@@ -79,7 +79,7 @@ async def upload(b, files, skipped=0):
 
 def recorded(sandbox_id):
     """Each operation is one row, and there is no row of what it did for its own record."""
-    want = {"sandbox.create": 1} | DONE
+    want = {"sandbox.create": 1, "sandbox.delete": 1} | DONE
     found = Counter(o["type"] for o in history(sandbox_id))
     wrong = {kind: f"{found[kind]}, want {n}" for kind, n in want.items() if found[kind] != n}
     wrong |= {kind: f"{n}, want none" for kind, n in found.items() if kind not in want and kind != "sandbox.renew"}
