@@ -74,11 +74,24 @@ func (a *app) open(ctx context.Context, url string, ref *localruntime.History) (
 	if err != nil {
 		return nil, err
 	}
-	after = slices.DeleteFunc(after, func(op *history.Operation) bool {
-		_, err := e.Get(ctx, op.ID)
+	after = following(after, ref.After, func(opID string) bool {
+		_, err := e.Get(ctx, opID)
 		return err == nil // a deletion that the service could write down
 	})
 	return &opened{e, ref, after, e.Close}, nil
+}
+
+// following is what followed a history: what the outbox and the service keep of
+// it, each once, and only if the history does not hold it.
+func following(pending, kept []*history.Operation, holds func(opID string) bool) (ops []*history.Operation) {
+	for _, op := range slices.Concat(pending, kept) {
+		same := func(other *history.Operation) bool { return other.ID == op.ID }
+		if !slices.ContainsFunc(ops, same) && !holds(op.ID) {
+			ops = append(ops, op)
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b *history.Operation) int { return a.StartedAt.Compare(b.StartedAt) })
+	return ops
 }
 
 // choose opens the history that is meant: of the sandbox that word names, or

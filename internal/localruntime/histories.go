@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -28,6 +29,9 @@ type History struct {
 	// the sandbox: open it without following links, and never while Live.
 	Dir  string `json:"dir"`
 	Live bool   `json:"live"`
+	// After is what was done with a sandbox whose recorder could not write it
+	// down any more, the oldest first.
+	After []*history.Operation `json:"after,omitempty"`
 }
 
 // Histories lists the histories that are kept, the newest first.
@@ -45,11 +49,21 @@ func (rt *Runtime) Histories(ctx context.Context) ([]*History, error) {
 		list = append(list, &History{
 			ID: rec.Info.ID, Name: rec.Info.Name, State: state, Message: rec.Info.Message,
 			Created: rec.Info.CreatedAt, Deleted: rec.DeletedAt, Dir: d.history(),
-			Live: live,
+			Live: live, After: rec.unwritten(live),
 		})
 	})
 	slices.SortFunc(list, func(a, b *History) int { return b.Created.Compare(a.Created) })
 	return list, err
+}
+
+// unwritten is what waits for a recorder that will not come back.
+func (r *record) unwritten(live bool) (ops []*history.Operation) {
+	for _, n := range r.Notes {
+		if !live && n.Op != nil {
+			ops = append(ops, n.Op)
+		}
+	}
+	return ops
 }
 
 // runs reports whether a process of the sandbox lives, as far as that is known

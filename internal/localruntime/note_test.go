@@ -19,6 +19,7 @@ import (
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/localruntime"
 	"github.com/glassboxhq/glassbox/internal/localruntime/lifecycle"
+	"github.com/glassboxhq/glassbox/sandbox"
 	"github.com/glassboxhq/glassbox/sandbox/recorded"
 )
 
@@ -215,6 +216,29 @@ func TestDeletionInHistory(t *testing.T) {
 				t.Errorf("the history: %s", diff)
 			}
 		})
+	}
+}
+
+// What is done with a sandbox that has failed is told beside its history, which
+// nobody writes any more.
+func TestActsAfterTheHistory(t *testing.T) {
+	t.Parallel()
+	rt := startRuntime(t, options(t, t.TempDir()))
+	a := newAsker(t, rt)
+	box := a.ask(t, "POST /sandboxes", `{"image":{"uri":"host"}}`)
+	_, _ = try(t.Context(), rt, box, "kill -9 1")
+	eventually(t, "it has failed", func() bool {
+		info, err := rt.Get(t.Context(), box)
+		return err == nil && info.State == sandbox.Failed
+	})
+	a.ask(t, "POST /sandboxes/"+box+"/pause", "")
+	a.ask(t, "DELETE /sandboxes/"+box, "")
+	list, err := rt.Histories(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v %v", err, list)
+	}
+	if diff := cmp.Diff(actsOf(list[0].After), []string{"sandbox.pause failed", "sandbox.delete succeeded"}); diff != "" {
+		t.Error(diff)
 	}
 }
 
