@@ -108,6 +108,7 @@ var accesses = map[string]access{
 	// Beside the API's own.
 	"metrics": {door.Admin, door.Administer, ""},
 	"openapi": {door.Viewer, door.Any, ""},
+	"docs":    {door.Viewer, door.Any, ""},
 }
 
 // route serves an operation of the API. Its path is below Prefix.
@@ -289,7 +290,7 @@ func (s *Server) recordNow(ctx context.Context, v *visit) {
 
 // complete tells of a route that stands in the table and is not served.
 func (s *Server) complete() error {
-	served := map[string]bool{"metrics": true, "openapi": true}
+	served := map[string]bool{"metrics": true, "openapi": true, "docs": true}
 	for _, path := range s.api.OpenAPI().Paths {
 		for _, op := range []*huma.Operation{path.Get, path.Put, path.Post, path.Delete, path.Patch, path.Head} {
 			if op != nil {
@@ -314,7 +315,7 @@ func (s *Server) complete() error {
 		w.Header().Set("Content-Type", "application/vnd.oai.openapi+json;version=3.1")
 		_, _ = w.Write(document) // the client may have gone
 	})
-	return nil
+	return s.viewer()
 }
 
 // guarded serves something beside the API, by its table.
