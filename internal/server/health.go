@@ -78,7 +78,7 @@ func newMetrics(s *Server) *metrics {
 }
 
 // lasting are the operations that take as long as their client stays.
-var lasting = map[string]bool{"follow-operations": true, "opensandbox": true, "port": true, "follow-command": true, "use-terminal": true}
+var lasting = map[string]bool{"follow-operations": true, "follow-all": true, "opensandbox": true, "port": true, "follow-command": true, "use-terminal": true}
 
 func (m *metrics) note(v *visit, status int, took time.Duration) {
 	operation := v.operation

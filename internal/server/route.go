@@ -68,6 +68,7 @@ var accesses = map[string]access{
 	"search-operations": {door.Viewer, door.HistoryRead, "history.search"},
 	"get-output":        {door.Viewer, door.HistoryRead, "history.read_output"},
 	"follow-operations": {door.Viewer, door.HistoryRead, ""},
+	"follow-all":        {door.Viewer, door.HistoryRead, ""},
 
 	// What is in a sandbox may be secret: who only looks does not see it.
 	"list-files":     {door.Operator, door.SandboxesWrite, "file.list"},

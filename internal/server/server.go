@@ -127,6 +127,7 @@ func New(opts *Options) (*Server, error) {
 	s.routeSearch()
 	s.routeMirror()
 	s.routeEvents()
+	s.routeFollowAll()
 	s.routeFiles()
 	s.routeCommands()
 	s.routeTerminals()
