@@ -88,9 +88,11 @@ func navigation(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// pagePolicy lets the page load what the server itself serves, and nothing
-// that stands in the page.
-const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+// pagePolicy lets the page load what the server itself serves, and run no
+// script that stands in the page. Styles may stand in it: the editor, the
+// terminal and the menus write theirs there.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; " +
+	"font-src 'self'; worker-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // apiPolicy makes of an answer that is opened as a page a page that does nothing.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -25,17 +26,30 @@ type pageFile struct {
 	content   []byte
 	mediaType string
 	tag       string
+	hashed    bool // its name changes with its content
 }
 
 var mediaTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-	".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".woff2": "font/woff2", ".json": "application/json", ".txt": "text/plain; charset=utf-8",
+	".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".woff2": "font/woff2", ".ttf": "font/ttf", ".json": "application/json", ".txt": "text/plain; charset=utf-8",
 }
 
 const index = "index.html"
 
+// views are the paths at which the page is opened; it has a route of each.
+func views() []string {
+	list := []string{
+		"/", "/sign-in", "/sandboxes", "/sandboxes/{sandbox}", "/sandboxes/{connection}/{sandbox}", "/history", "/connections",
+		"/settings", "/settings/{part}", "/o/{connection}/{sandbox}/{operation}",
+	}
+	for _, tab := range tabs {
+		list = append(list, "/sandboxes/{connection}/{sandbox}/"+tab)
+	}
+	return list
+}
+
 func newPage(files fs.FS) (*page, error) {
-	p := &page{files: map[string]*pageFile{}, views: []string{"/", "/sign-in", "/sandboxes", "/sandboxes/{connection}/{sandbox}", "/sandboxes/{sandbox}"}}
+	p := &page{files: map[string]*pageFile{}, views: views()}
 	if files == nil {
 		return p, nil
 	}
@@ -49,7 +63,7 @@ func newPage(files fs.FS) (*page, error) {
 		}
 		content, err := fs.ReadFile(files, name)
 		sum := sha256.Sum256(content)
-		p.files[name] = &pageFile{content, mediaType, `"` + hex.EncodeToString(sum[:8]) + `"`}
+		p.files[name] = &pageFile{content, mediaType, `"` + hex.EncodeToString(sum[:8]) + `"`, strings.HasPrefix(name, "assets/")}
 		return err
 	})
 	if err == nil && p.files[index] == nil {
@@ -77,6 +91,9 @@ func (f *pageFile) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("Cache-Control", "no-cache") // asked again, and answered by the tag
+	if f.hashed {
+		h.Set("Cache-Control", "max-age=31536000, immutable") // another content has another name
+	}
 	h.Set("Content-Type", f.mediaType)
 	h.Set("ETag", f.tag)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))

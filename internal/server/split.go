@@ -25,7 +25,17 @@ func forLifecycle(r *http.Request) bool {
 	case !slices.Contains(bare, first):
 		return false
 	}
-	return !navigation(r) || first != "sandboxes" || strings.Count(rest, "/") > 1
+	return !navigation(r) || first != "sandboxes" || !ofPage(rest)
+}
+
+// tabs are the parts of a sandbox's page that have a path of their own.
+var tabs = []string{"overview", "files", "commands", "terminal", "history"}
+
+// ofPage reports whether what stands behind /sandboxes/ is a view of the page:
+// a sandbox, or a tab of one. A port of a sandbox is a number, and no tab.
+func ofPage(rest string) bool {
+	parts := strings.Split(rest, "/")
+	return len(parts) < 3 || len(parts) == 3 && slices.Contains(tabs, parts[2])
 }
 
 // serveLifecycle passes a request on. What sandboxes serve on their ports is

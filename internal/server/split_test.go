@@ -41,6 +41,8 @@ func TestSplit(t *testing.T) {
 		{"unknown with a key", "GET", "/whatever", []string{key}, true, 200},
 		{"browser", "GET", "/sandboxes", navigate, false, 200},
 		{"browser, one", "GET", "/sandboxes/local/0f6b2a34", navigate, false, 200},
+		{"browser, a tab of one", "GET", "/sandboxes/local/0f6b2a34/history", navigate, false, 200},
+		{"browser at an endpoint", "GET", "/sandboxes/0f6b/endpoints/8080", navigate, true, 200},
 		{"older browser", "GET", "/sandboxes", []string{html}, false, 200},
 		{"browser fetches", "GET", "/sandboxes", []string{"Sec-Fetch-Mode: cors", "Sec-Fetch-Site: same-origin"}, true, 200},
 		{"browser at /v1", "GET", "/v1/sandboxes", navigate, true, 200},
