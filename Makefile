@@ -8,7 +8,7 @@
 export HERE PKG TESTFLAGS CLIENTS
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-opensandbox check test-clients fuzz soak ci bench bench-opensandbox vuln clean
+.PHONY: help build run dev types test test-web test-opensandbox check test-clients fuzz soak ci bench bench-opensandbox vuln clean
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,11 +20,20 @@ build: ## build bin/glassbox, the recorder and, once per version, gVisor's runsc
 run: ## build, show a recorded sample, and serve until Ctrl-C (GLASSBOX_PORT, 7717)
 	@scripts/run.sh
 
+dev: ## serve, and show each change of server and page at one address (GLASSBOX_PORT, 7717)
+	@scripts/dev.sh
+
+types: ## generate the page's types of the API
+	@scripts/types.sh
+
 test: ## run the tests (PKG=./history/... narrows them)
 	@scripts/test.sh
 
 test-opensandbox: ## run the tests that need a real OpenSandbox server, which it starts (as root)
 	@scripts/test-opensandbox.sh
+
+test-web: ## run the tests of the page, in a real browser too (installs Chromium by apt if it is missing)
+	@scripts/test-web.sh
 
 check: ## format, lint, go.mod, vet, cross builds, a bare clone, generated files
 	@scripts/check.sh

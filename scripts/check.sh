@@ -99,6 +99,32 @@ generated() {
     go run ./internal/bench/readme -check
   fi
   go run ./internal/compat/page -check
+  api_types
+}
+
+# The page's types of the API are those of the document that is served.
+api_types() {
+  if ! node_is; then
+    say "   the page's types of the API are not looked at: that needs Node.js 20.19 or newer with npm"
+    return
+  fi
+  page_packages
+  go run ./internal/openapi >"$scratch/openapi.json"
+  (cd web && npx --no-install openapi-typescript "$scratch/openapi.json" -o "$scratch/api.ts" >/dev/null)
+  if ! diff -u web/src/gen/api.ts "$scratch/api.ts"; then
+    say "   web/src/gen/api.ts is old: make types"
+    return 1
+  fi
+}
+
+# The page's own rules: types, lint, and the words that are said.
+page() {
+  if ! node_is; then
+    say "   left out: it needs Node.js 20.19 or newer with npm"
+    return
+  fi
+  page_packages
+  npm --prefix web run --silent check
 }
 
 linter=$(golangci_lint)
@@ -112,6 +138,7 @@ check "SDK elsewhere" sdk
 check "bare clone" bare_clone
 check "go get" get
 check "generated files" generated
+check "page" page
 
 if ((${#failed[@]} > 0)); then
   printf 'failed: %s\n' "${failed[@]}"

@@ -110,11 +110,49 @@ need_isolation() {
   here || bin/glassbox doctor --isolation >&2 || refuse "$1"
 }
 
+# node_is tells whether Node.js is at hand with npm, and new enough for the page.
+node_is() {
+  command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 22 || (a == 22 && b >= 12) || (a == 20 && b >= 19) ? 0 : 1)' 2>/dev/null
+}
+
+# page_packages installs what the page is built with, if it is not there yet.
+page_packages() {
+  if ! cmp -s web/package-lock.json web/node_modules/.installed; then
+    say "installing the packages of the page into web/node_modules"
+    npm ci --prefix web --no-audit --no-fund --ignore-scripts >&2
+    cp web/package-lock.json web/node_modules/.installed
+  fi
+}
+
+# page_sources prints one hash of all that the page is built from.
+page_sources() {
+  (cd web && find src public index.html package-lock.json tsconfig.json vite.config.ts -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-16)
+}
+
+# build_page makes web/pages/built, which the server embeds. Without Node.js
+# the server has the plain page.
+build_page() {
+  local hash
+  if ! node_is; then
+    say "leaving out the page, as it needs Node.js 20.19 or newer with npm: the server shows the plain one"
+    return
+  fi
+  hash=$(page_sources)
+  if [[ -f web/pages/built/index.html && $(cat web/node_modules/.built 2>/dev/null) == "$hash" ]]; then
+    return
+  fi
+  page_packages
+  say "building the page"
+  npm --prefix web run --silent build >&2
+  printf '%s\n' "$hash" >web/node_modules/.built
+}
+
 # build makes what runs: bin/glassbox, and beside it what it starts. Both are
 # built with the same flags, so that what they share is compiled once.
 build() {
   local flags=(-trimpath -ldflags '-s -w')
   mkdir -p bin
+  build_page
   say "building bin/glassbox"
   CGO_ENABLED=0 go build "${flags[@]}" -o bin/glassbox ./cmd/glassbox
   say "building bin/glassbox-recorder"

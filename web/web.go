@@ -1,5 +1,5 @@
-// Package web holds the console's page. It is plain so far: one document, one
-// module script and one style sheet, for any browser.
+// Package web holds the console's page: the one that scripts/build.sh builds
+// from web/src, or, where nothing was built, a plain one for any browser.
 package web
 
 import (
@@ -7,14 +7,23 @@ import (
 	"io/fs"
 )
 
-//go:embed plain
+// What stands in pages is embedded, so nothing needs to be built to compile:
+// pages/built is there once the page was built.
+//
+//go:embed all:pages
 var files embed.FS
 
 // Page returns the files of the page.
 func Page() fs.FS {
-	page, err := fs.Sub(files, "plain")
-	if err != nil {
-		panic(err) // the name is right
+	for _, name := range []string{"pages/built", "pages/plain"} {
+		if _, err := fs.Stat(files, name+"/index.html"); err != nil {
+			continue
+		}
+		page, err := fs.Sub(files, name)
+		if err != nil {
+			panic(err) // the name is right
+		}
+		return page
 	}
-	return page
+	panic("the plain page is not embedded")
 }
