@@ -2,7 +2,10 @@ import { Check, Copy } from 'lucide-react'
 import { useState } from 'react'
 import { IconButton } from '@/components/ui/button'
 import { cn } from '@/lib/cn'
-import { clock, moment } from '@/lib/format'
+import type { Operation } from '@/lib/api'
+import { age, clock, moment, span } from '@/lib/format'
+import { useNow } from '@/lib/hooks'
+import { isRunning } from '@/lib/operation'
 import { line } from '@/lib/safe'
 import { useLang, useWords } from '@/lib/words'
 
@@ -18,6 +21,18 @@ export function Moment({ at, exact, className }: { at: string; exact?: boolean; 
   const utc = Number.isNaN(date.getTime()) ? at : date.toISOString()
   const text = moment(at, lang)
   return <time dateTime={utc} title={utc} className={className}>{exact && text === clock(date) ? clock(date, true) : text}</time>
+}
+
+// Took is how long an operation took, or takes so far.
+export function Took({ op }: { op: Operation }) {
+  const lang = useLang()
+  return isRunning(op) ? <Since at={op.started_at} /> : span(op.duration_ms, lang)
+}
+
+function Since({ at }: { at: string }) {
+  const lang = useLang()
+  const now = useNow()
+  return <span className="text-brand">{age(Math.max(0, now - Date.parse(at)), lang)}</span>
 }
 
 export function CopyButton({ text, label, className }: { text: string; label?: string; className?: string }) {

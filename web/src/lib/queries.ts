@@ -30,8 +30,8 @@ export const sandboxesQuery = infiniteQueryOptions({
   getNextPageParam: (page) => page.next_cursor,
 })
 
-export const sandboxQuery = (at: Place) => queryOptions({
-  queryKey: ['sandbox', at.connection, at.sandbox], refetchInterval: 1000, queryFn: ({ signal }) => read<Sandbox>(sandboxPath(at), signal),
+export const sandboxQuery = (at: Place) => queryOptions<Sandbox>({
+  queryKey: ['sandbox', at.connection, at.sandbox], refetchInterval: (asked) => (asked.state.error ? 5000 : 1000), queryFn: ({ signal }) => read<Sandbox>(sandboxPath(at), signal),
 })
 
 export const operationQuery = (at: Place, id: string) => queryOptions({

@@ -3,6 +3,7 @@ import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { Box, Globe, ListTree, LogOut, type LucideIcon, PanelLeft, Plug, Search, Settings, SunMoon } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Boundary } from '@/components/notice'
+import { Logo } from '@/components/logo'
 import { Text } from '@/components/text'
 import { Button, IconButton } from '@/components/ui/button'
 import { Menu, MenuItem, MenuLine } from '@/components/ui/menu'
@@ -59,7 +60,7 @@ function Rail({ fold, onFold, onSearch }: { fold: boolean; onFold: () => void; o
   return (
     <aside className={cn('flex min-h-0 shrink-0 flex-col border-r bg-sidebar px-2.5', fold ? 'w-[52px]' : 'w-[216px]')}>
       <div className="flex h-[52px] items-center gap-2 px-1">
-        <img src="/icon.svg" alt="" className="size-5" />
+        <Logo className="size-5" />
         {!fold && <span className="flex-1 text-md font-semibold">{w.app}</span>}
         {!fold && <IconButton label={w.nav.fold} onClick={onFold}><PanelLeft /></IconButton>}
       </div>
@@ -77,7 +78,7 @@ function Rail({ fold, onFold, onSearch }: { fold: boolean; onFold: () => void; o
           {recent.map((one) => (
             <Link
               key={`${one.connection}/${one.sandbox}`} to="/sandboxes/$connection/$sandbox/overview" params={{ connection: one.connection, sandbox: one.sandbox }}
-              className="truncate rounded-md px-2 py-1 text-muted-foreground hover:bg-foreground/5 hover:text-foreground" activeProps={{ className: 'text-foreground' }}
+              className="truncate rounded-md px-2 py-1 text-muted-foreground hover:bg-foreground/5 hover:text-foreground aria-[current=page]:text-foreground"
             >
               <Text of={one.name || one.sandbox} />
             </Link>
@@ -94,8 +95,7 @@ function RailLink({ to, icon: Icon, text, fold }: { to: (typeof places)[number][
   return (
     <Link
       to={to} aria-label={text} title={fold ? text : undefined}
-      className={cn('flex h-[30px] items-center gap-2.5 rounded-md px-2 text-muted-foreground hover:bg-foreground/5 hover:text-foreground', fold && 'justify-center px-0')}
-      activeProps={{ className: 'bg-foreground/8 font-medium text-foreground', 'aria-current': 'page' }}
+      className={cn('flex h-[30px] items-center gap-2.5 rounded-md px-2 text-muted-foreground hover:bg-foreground/5 hover:text-foreground aria-[current=page]:bg-foreground/8 aria-[current=page]:font-medium aria-[current=page]:text-foreground', fold && 'justify-center px-0')}
     >
       <Icon className="size-4 shrink-0" strokeWidth={1.6} />{!fold && text}
     </Link>
@@ -140,11 +140,11 @@ function BottomBar({ onSearch }: { onSearch: () => void }) {
   const w = useWords()
   const lang = useLang()
   const navigate = useNavigate()
-  const item = 'flex h-13 flex-1 flex-col items-center justify-center gap-0.5 text-xs text-muted-foreground'
+  const item = 'flex h-13 flex-1 flex-col items-center justify-center gap-0.5 text-xs text-muted-foreground aria-[current=page]:font-medium aria-[current=page]:text-foreground'
   return (
     <nav aria-label={w.nav.main} className="flex shrink-0 border-t bg-sidebar pb-[env(safe-area-inset-bottom)]">
       {places.slice(0, 2).map((one) => (
-        <Link key={one.to} to={one.to} className={item} activeProps={{ className: 'text-foreground font-medium', 'aria-current': 'page' }}>
+        <Link key={one.to} to={one.to} className={item}>
           <one.icon className="size-[18px]" strokeWidth={1.6} />{w.nav[one.name]}
         </Link>
       ))}

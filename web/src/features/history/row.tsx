@@ -4,7 +4,7 @@ import {
 } from 'lucide-react'
 import { createElement, memo } from 'react'
 import { StatusGlyph } from '@/components/glyph'
-import { Text } from '@/components/text'
+import { Text, Took } from '@/components/text'
 import { Tag } from '@/components/ui/tag'
 import { MiniStrip } from '@/features/history/strip'
 import type { Group, Row } from '@/features/history/rows'
@@ -109,11 +109,11 @@ export const OperationRow = memo(function OperationRow({ row, nested, selected, 
         {actor && actorOf(op) && <span className="max-w-40 shrink-0 truncate text-faint max-desk:hidden"><Text of={actorOf(op)} /></span>}
         <Meta op={op} />
         <span aria-hidden className="flex w-[34px] shrink-0 max-phone:hidden">{!isRunning(op) && <span className="h-1 rounded-sm bg-muted-foreground/70" style={{ width: barWidth(op.duration_ms) }} />}</span>
-        <span className="w-14 shrink-0 text-right whitespace-nowrap text-muted-foreground max-phone:w-auto">{isRunning(op) ? '' : span(op.duration_ms, lang)}</span>
+        <span className="w-14 shrink-0 text-right whitespace-nowrap text-muted-foreground max-phone:w-auto"><Took op={op} /></span>
       </div>
-      {hasPeek(op) && !selected && <div className="pl-[122px] max-phone:pl-6"><Peek row={row} /></div>}
+      {hasPeek(op) && !selected && <div className="pl-[106px] max-phone:pl-6"><Peek row={row} /></div>}
       {row.snippets.slice(0, 1).map((one, i) => (
-        <p key={i} className="flex h-5 gap-2 truncate pl-[122px] text-sm text-muted-foreground max-phone:pl-6"><span className="text-faint">{one.field}</span><Snippet of={one} /></p>
+        <p key={i} className="flex h-5 gap-2 truncate pl-[106px] text-sm text-muted-foreground max-phone:pl-6"><span className="text-faint">{one.field}</span><Snippet of={one} /></p>
       ))}
     </div>
   )
@@ -166,10 +166,10 @@ export const GroupRow = memo(function GroupRow({ group, open, whole, sandbox, on
           {group.running && <Tag tone="live">{w.live.on}</Tag>}
           <span className="flex-1" />
           <MiniStrip rows={group.rows} />
-          <span className="w-16 shrink-0 text-right text-muted-foreground max-phone:w-auto">{w.history.ops(`${count(group.rows.length)}${whole ? '' : '+'}`)}</span>
+          <span className="w-16 shrink-0 text-right text-muted-foreground max-phone:w-auto">{w.history.ops(group.rows.length, `${count(group.rows.length)}${whole ? '' : '+'}`)}</span>
           <span className="w-16 shrink-0 text-right text-fail max-phone:w-auto">{group.failed > 0 && w.history.failed(count(group.failed))}</span>
           <span className="w-24 shrink-0 text-right max-desk:hidden"><Lines added={group.added} removed={group.removed} /></span>
-          <span className="w-24 shrink-0 text-right text-muted-foreground max-desk:hidden">{span(group.ms, lang)}</span>
+          <span className="w-24 shrink-0 text-right text-muted-foreground max-desk:hidden">{group.ms > 0 && span(group.ms, lang)}</span>
         </button>
       </div>
     </div>

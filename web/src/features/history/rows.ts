@@ -96,13 +96,17 @@ export type Item =
 
 export const firstRows = 12
 
-// itemsOf lays rows out for the list. The newest group stands open, of an open
-// one the newest rows.
+const openRows = 40
+
+// itemsOf lays rows out for the list. The newest groups stand open, as long as
+// they are few rows together; of an open one the newest rows are shown.
 export function itemsOf(rows: Row[], grouping: Grouping, toggled: ReadonlySet<string>, unfolded: ReadonlySet<string>): Item[] {
   if (grouping === 'none') return rows.map((row) => ({ kind: 'row', key: rowKey(row), row, nested: false }))
   const items: Item[] = []
+  let before = 0
   grouped(rows, grouping).forEach((group, i) => {
-    const open = (i === 0) !== toggled.has(group.key)
+    const open = (i === 0 || before + group.rows.length <= openRows) !== toggled.has(group.key)
+    before += Math.min(group.rows.length, firstRows)
     items.push({ kind: 'group', key: group.key, group, open })
     if (!open) return
     const all = unfolded.has(group.key) || group.rows.length <= firstRows + 3

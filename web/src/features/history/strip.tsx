@@ -69,7 +69,7 @@ export const Strip = memo(function Strip({ rows, selected, live, zoomed, onRange
   const chosen = selected && ((Date.parse(selected.op.started_at) - from) / (to - from)) * (width - 4)
   return (
     <div className="flex shrink-0 gap-3 border-b bg-sidebar px-5 pt-2 pb-1 max-desk:px-4">
-      <div aria-hidden className="w-16 shrink-0 text-xs text-muted-foreground max-phone:hidden">
+      <div aria-hidden className="w-[72px] shrink-0 text-xs text-muted-foreground max-phone:hidden">
         {(marks?.used ?? []).map((one) => <div key={one} style={{ height, lineHeight: `${height}px` }}>{w.history.lanes[one]}</div>)}
       </div>
       <div ref={ref} className="min-w-0 flex-1">

@@ -3,13 +3,13 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { StatusGlyph, stateOf } from '@/components/glyph'
 import { Notice, Skeleton } from '@/components/notice'
-import { CopyButton, Moment, Text } from '@/components/text'
+import { CopyButton, Moment, Text, Took } from '@/components/text'
 import { Tag } from '@/components/ui/tag'
 import { type Operation, type Page, type Place, type Sandbox, query, read, sandboxPath } from '@/lib/api'
 import { isGone } from '@/lib/box'
-import { age, span } from '@/lib/format'
+import { age } from '@/lib/format'
 import { useNow } from '@/lib/hooks'
-import { actorOf, isRunning, reason, subject } from '@/lib/operation'
+import { actorOf, reason, subject } from '@/lib/operation'
 import { connectionsQuery, sandboxQuery } from '@/lib/queries'
 import { line } from '@/lib/safe'
 import { label, useLang, useWords } from '@/lib/words'
@@ -66,7 +66,6 @@ function Section({ title, link, children }: { title: string; link?: ReactNode; c
 
 function Operations({ at, list, error, none }: { at: Place; list?: Operation[]; error: Error | null; none: string }) {
   const w = useWords()
-  const lang = useLang()
   if (error && !list) return <Notice error={error} />
   if (!list) return <div className="h-8" />
   if (list.length === 0) return <p className="py-1 text-muted-foreground">{none}</p>
@@ -79,14 +78,17 @@ function Operations({ at, list, error, none }: { at: Place; list?: Operation[]; 
             <StatusGlyph op={op} />
             <span className="min-w-0 truncate font-mono text-sm">{subject(op) ? <Text of={subject(op)} /> : label(w.kinds, op.type)}</span>
             <span className="min-w-0 flex-1 truncate text-faint max-phone:hidden">{reason(op) ? <Text of={reason(op) ?? ''} /> : op.command ? '' : label(w.kinds, op.type)}</span>
-            {op.command?.exit_code ? <Tag tone="fail">{w.history.exit(op.command.exit_code)}</Tag> : null}
-            <span className="shrink-0 text-muted-foreground">{isRunning(op) ? '' : span(op.duration_ms, lang)}</span>
+            {op.status === 'failed' && op.command?.exit_code ? <Tag tone="fail">{w.history.exit(op.command.exit_code)}</Tag> : null}
+            <span className="shrink-0 text-muted-foreground"><Took op={op} /></span>
           </Link>
         </li>
       ))}
     </ul>
   )
 }
+
+// What the service keeps in labels, and is told by itself.
+const told = new Set(['agent_sandbox.name', 'sandbox_instance_id'])
 
 function Facts({ box }: { box: Sandbox }) {
   const w = useWords()
@@ -95,21 +97,21 @@ function Facts({ box }: { box: Sandbox }) {
   const facts: [string, ReactNode][] = [[w.overview.id, mono(box.id)]]
   if (box.instance_id && box.instance_id !== box.id) facts.push([w.overview.instance, mono(box.instance_id)])
   facts.push([w.overview.state, label(w.state, stateOf(box))])
-  if (box.message || box.reason) facts.push([w.overview.why, <Text key="" of={box.message ?? box.reason ?? ''} />])
+  if ((box.message || box.reason) && box.state !== 'Running') facts.push([w.overview.why, <Text key="" of={box.message ?? box.reason ?? ''} />])
   facts.push([w.overview.connection, <Text key="" of={data?.find((one) => one.id === box.connection)?.name ?? box.connection} />])
   if (box.image) facts.push([w.overview.image, mono(box.image)])
   if (box.snapshot) facts.push([w.overview.snapshot, mono(box.snapshot)])
   facts.push([w.overview.created, <Moment key="" at={box.created_at} />])
   if (box.gone_at) facts.push([w.overview.ended, <Moment key="" at={box.gone_at} />])
   else facts.push([w.overview.expires, box.expires_at ? <Moment key="" at={box.expires_at} /> : w.sandboxes.never])
-  const labels = Object.entries(box.metadata ?? {})
+  const labels = Object.entries(box.metadata ?? {}).filter(([key]) => !told.has(key))
   if (labels.length > 0) facts.push([w.overview.labels, <span key="" className="flex flex-wrap gap-1">{labels.map(([key, value]) => <Tag key={key} className="max-w-full"><span className="truncate"><Text of={`${key}=${value}`} /></span></Tag>)}</span>])
   for (const warning of box.warnings ?? []) facts.push([w.overview.warnings, <span key={warning} className="text-warn"><Text of={warning} /></span>])
   return (
     <section className="px-5 py-3 max-desk:border-t max-desk:px-4">
       <div className="flex items-center pb-1"><h2 className="flex-1 font-medium">{w.overview.facts}</h2><CopyButton text={JSON.stringify(box, null, 2)} label={w.overview.copyJson} /></div>
       <dl>
-        {facts.map(([name, value], i) => <div key={i} className="flex gap-3 py-1"><dt className="w-20 shrink-0 text-muted-foreground">{name}</dt><dd className="min-w-0 flex-1 break-words">{value}</dd></div>)}
+        {facts.map(([name, value], i) => <div key={i} className="flex gap-3 py-1"><dt className="w-24 shrink-0 text-muted-foreground">{name}</dt><dd className="min-w-0 flex-1 break-words">{value}</dd></div>)}
       </dl>
     </section>
   )

@@ -48,7 +48,7 @@ export function SandboxPage({ at }: { at: Place }) {
       <Head box={box} onAsk={setAsking} />
       <nav aria-label={w.tabs.label} className="flex h-9 shrink-0 gap-5 overflow-x-auto border-b px-5 max-desk:px-4">
         {tabs.map((tab) => (
-          <Link key={tab.name} to={tab.to} params={at} className="-mb-px flex items-center border-b-2 border-transparent text-muted-foreground hover:text-foreground" activeProps={{ className: 'border-foreground font-medium text-foreground', 'aria-current': 'page' }}>{w.tabs[tab.name]}</Link>
+          <Link key={tab.name} to={tab.to} params={at} className="-mb-px flex items-center border-b-2 border-transparent text-muted-foreground hover:text-foreground aria-[current=page]:border-foreground aria-[current=page]:font-medium aria-[current=page]:text-foreground">{w.tabs[tab.name]}</Link>
         ))}
       </nav>
       <Standing box={box} />

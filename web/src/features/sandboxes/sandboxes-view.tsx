@@ -14,7 +14,7 @@ import type { Answering, Sandbox } from '@/lib/api'
 import { isGone, nameOf, placeOf } from '@/lib/box'
 import { cn } from '@/lib/cn'
 import { age, moment, short } from '@/lib/format'
-import { useNow } from '@/lib/hooks'
+import { useNow, usePhone } from '@/lib/hooks'
 import { line, visible } from '@/lib/safe'
 import { label, useLang, useWords } from '@/lib/words'
 
@@ -38,7 +38,7 @@ export function SandboxTable({ groups, search, twice, selected, current, behind,
     <table className="w-full table-fixed border-collapse">
       <thead className="text-sm text-muted-foreground">
         <tr className="h-8 border-b">
-          <th className="w-10 pl-5 max-desk:hidden"><Checkbox aria-label={w.sandboxes.selectAll} checked={all.length > 0 && all.every((key) => selected.has(key))} ref={(box) => { if (box) box.indeterminate = some && !all.every((key) => selected.has(key)) }} onChange={(event) => onSelect(all, event.target.checked)} className="align-middle" /></th>
+          <th className="w-11 pl-5 text-left max-desk:hidden"><Checkbox aria-label={w.sandboxes.selectAll} checked={all.length > 0 && all.every((key) => selected.has(key))} ref={(box) => { if (box) box.indeterminate = some && !all.every((key) => selected.has(key)) }} onChange={(event) => onSelect(all, event.target.checked)} className="align-middle" /></th>
           {columns.map((one) => (
             <th key={one.name} scope="col" aria-sort={search.sort === one.sort ? (search.desc ? 'descending' : 'ascending') : undefined} className={cn('text-left font-normal max-desk:first-of-type:pl-4', one.className)}>
               <button type="button" onClick={() => one.sort && onSort(one.sort)} className="inline-flex items-center gap-1 py-1 hover:text-foreground">
@@ -67,16 +67,17 @@ function GroupHead({ of, count, onRetry }: { of: Answering; count: number; onRet
   const w = useWords()
   const lang = useLang()
   const now = useNow(5000)
+  const columns = usePhone() ? 3 : 7
   const since = of.not_answering_since
   return (
     <>
       <tr className="h-9 border-b bg-sidebar">
-        <th colSpan={7} scope="rowgroup" className="px-5 text-left font-medium max-desk:px-4">
+        <th colSpan={columns} scope="rowgroup" className="px-5 text-left font-medium max-desk:px-4">
           <span className="flex items-center gap-2"><Text of={of.name} />{of.id === 'local' && <span className="font-normal text-faint">{w.sandboxes.local}</span>}<span className="flex-1" /><span className="font-normal text-muted-foreground">{count}</span></span>
         </th>
       </tr>
       {since && (
-        <tr className="border-b"><td colSpan={7} className="p-0">
+        <tr className="border-b"><td colSpan={columns} className="p-0">
           <Warning action={<Button size="sm" onClick={onRetry}>{w.act.retry}</Button>}>
             <span role="status"><span className="font-medium">{w.sandboxes.silent(line(of.name), age(now - Date.parse(since), lang))}</span> <span className="font-mono text-sm">{of.problem && visible(of.problem.detail)}</span> {of.seen_at ? w.sandboxes.silentRows(moment(of.seen_at, lang)) : w.sandboxes.silentNever}</span>
           </Warning>
@@ -110,7 +111,7 @@ function BoxRow({ box, twice, selected, current, behind, silent, onSelect, onAsk
           </span>
         </span>
       </td>
-      <td className="truncate pr-3 text-muted-foreground max-desk:hidden">{note}{box.message && !isGone(box) && <span className="text-faint">{' '}<Text of={box.message} /></span>}</td>
+      <td className="truncate pr-3 text-muted-foreground max-desk:hidden">{note}{box.message && !isGone(box) && box.state !== 'Running' && <span className="text-faint">{' '}<Text of={box.message} /></span>}</td>
       <td className="truncate pr-3 font-mono text-sm text-muted-foreground max-desk:hidden"><Text of={box.image ?? '—'} /></td>
       <td className="text-muted-foreground max-desk:hidden"><Moment at={box.created_at} /></td>
       <td><Expiry box={box} behind={behind} bar /></td>

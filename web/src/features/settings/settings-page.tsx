@@ -16,7 +16,7 @@ export function SettingsPage() {
       <PageHead title={w.settings.title} />
       <nav aria-label={w.settings.parts} className="flex h-9 shrink-0 gap-5 overflow-x-auto border-b px-5 max-desk:px-4">
         {parts.filter((part) => admin || !part.admin).map((part) => (
-          <Link key={part.to} to={part.to} className="-mb-px flex items-center border-b-2 border-transparent whitespace-nowrap text-muted-foreground hover:text-foreground" activeProps={{ className: 'border-foreground font-medium text-foreground', 'aria-current': 'page' }}>{w.settings[part.name]}</Link>
+          <Link key={part.to} to={part.to} className="-mb-px flex items-center border-b-2 border-transparent whitespace-nowrap text-muted-foreground hover:text-foreground aria-[current=page]:border-foreground aria-[current=page]:font-medium aria-[current=page]:text-foreground">{w.settings[part.name]}</Link>
         ))}
       </nav>
       <div className="min-h-0 flex-1 overflow-y-auto"><div className="flex max-w-[760px] flex-col gap-5 px-5 py-5 max-desk:px-4"><Outlet /></div></div>

@@ -1,5 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { Logo } from '@/components/logo'
 import { CopyButton } from '@/components/text'
 import { Notice } from '@/components/notice'
 import { Title } from '@/components/page'
@@ -58,7 +59,7 @@ export function SignInPage({ onIn }: { onIn: () => void }) {
       <Title text={w.signIn.title} />
       <div className="flex w-full max-w-[360px] flex-col gap-5">
         <div className="flex items-center gap-3">
-          <img src="/icon.svg" alt="" className="size-7" />
+          <Logo className="size-7" />
           <h1 className="text-xl font-semibold">{w.signIn.title}</h1>
         </div>
         {error !== undefined && <Notice error={error} />}
