@@ -168,6 +168,118 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/commands": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the commands that run, and what the history has of others, newest first */
+        get: operations["list-commands"];
+        put?: never;
+        /** Start a command */
+        post: operations["start-command"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/commands/{operation}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a command as cancelled: TERM, and KILL after three seconds */
+        delete: operations["stop-command"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/commands/{operation}/input": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give input to a command that was started with stdin
+         * @description The body is taken as it is, as fast as the command reads it.
+         */
+        post: operations["feed-command"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/commands/{operation}/signal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a signal to a command and all that it has started */
+        post: operations["signal-command"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/commands/{operation}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the output of a command, as server-sent events
+         * @description Event output: {stream, offset, data in base64, time}; its id is the place after it in both streams. Event end: {status, exit_code, signal, reason, duration_ms, …}. Event problem: why nothing more comes, as an error is told. Whoever comes back with Last-Event-ID misses no byte and gets none twice; after the end, the answer is 204.
+         */
+        get: operations["follow-command"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/erase-history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove all that the mirror has of a sandbox's history, for good
+         * @description Operations, output and what search knows of them go; one operation stays, which says who did it. A history inside the sandbox, or the file that one of this machine left, stays until its own retention.
+         */
+        post: operations["erase-history"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/connections/{connection}/sandboxes/{sandbox}/events": {
         parameters: {
             query?: never;
@@ -188,6 +300,166 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what a directory holds, by path
+         * @description Links are listed, not followed. Without a path it is the working directory.
+         */
+        get: operations["list-files"];
+        put?: never;
+        post?: never;
+        /** Remove a file, a link or a directory */
+        delete: operations["delete-file"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/files/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a directory, or a file, as an archive
+         * @description No name in it leads out of where it is unpacked. A zip has no links, and other names where Windows knows none such. What is left out is told in the tar's last header, or the zip's comment.
+         */
+        get: operations["download-tree"];
+        put?: never;
+        /**
+         * Unpack a tar below a directory
+         * @description Each file is replaced whole, and no name leads out of the directory. What was unpacked before a fault stays.
+         */
+        post: operations["upload-tree"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/files/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a file
+         * @description Range asks for one part. The ETag tells the size and the time of the last change; with etag=sha256 it is the hash of the content, which a later write can ask for.
+         */
+        get: operations["read-file"];
+        /**
+         * Write a file, whole or not at all
+         * @description The body is the content. If-Match with the hash that was read, or If-None-Match: *, refuse the write with 412 when another has written meanwhile.
+         */
+        put: operations["write-file"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/files/directories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a directory, and those above it
+         * @description One that is there is no error.
+         */
+        post: operations["make-directory"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/files/mode": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Change the mode and the owner of a file */
+        post: operations["set-mode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/files/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Rename a file or a directory */
+        post: operations["move-file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/files/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find files by name, or lines by content
+         * @description Without a path, below the working directory. Links to directories are not entered.
+         */
+        get: operations["search-files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/files/stat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Describe a file; a link is not followed */
+        get: operations["stat-file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/connections/{connection}/sandboxes/{sandbox}/operations": {
         parameters: {
             query?: never;
@@ -195,7 +467,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what was done in a sandbox */
+        /** List what was done in a sandbox, and with it through this server */
         get: operations["list-operations"];
         put?: never;
         post?: never;
@@ -259,6 +531,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/ports/{port}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tell where is to be seen what a program in a sandbox serves
+         * @description The address leads to this very machine, by a name below localhost.
+         */
+        get: operations["open-port"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/connections/{connection}/sandboxes/{sandbox}/renew": {
         parameters: {
             query?: never;
@@ -287,6 +579,103 @@ export interface paths {
         put?: never;
         /** Let a paused sandbox go on */
         post: operations["resume-sandbox"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/snapshots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the snapshots of a sandbox, newest first
+         * @description They outlive it. create-sandbox begins from one.
+         */
+        get: operations["list-snapshots"];
+        put?: never;
+        /**
+         * Keep the files of a sandbox
+         * @description The answer may be Creating: ask for it until it is Ready or Failed.
+         */
+        post: operations["take-snapshot"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/snapshots/{snapshot}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Describe a snapshot */
+        get: operations["get-snapshot"];
+        put?: never;
+        post?: never;
+        /** Remove a snapshot; sandboxes made from it stay */
+        delete: operations["delete-snapshot"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/terminals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the terminals that are open, and what the history has of others, newest first */
+        get: operations["list-terminals"];
+        put?: never;
+        /** Open a terminal, which stays when its clients go */
+        post: operations["open-terminal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/terminals/{operation}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a terminal and what runs on it */
+        delete: operations["close-terminal"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/terminals/{operation}/socket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Use a terminal, over a WebSocket
+         * @description Binary frames are what is shown and what is typed. Text frames are JSON. From the server: {"type":"start","offset"} before the first byte, its place in all that was shown; {"type":"role","writer"} when this client may type, or may not as another does; {"type":"exit","code","status"}, and {"type":"problem","problem"}, before it closes. From the client: {"type":"resize","columns","rows"} and {"type":"role","writer":true}, which takes the keyboard. Whoever comes back with the offset reached misses nothing.
+         */
+        get: operations["use-terminal"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -380,6 +769,27 @@ export interface paths {
         /** List the sandboxes of every connection, newest first */
         get: operations["list-sandboxes"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/mirror": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How much the mirror keeps, and how long */
+        get: operations["get-mirror-settings"];
+        /**
+         * Say how much the mirror keeps, and how long
+         * @description The whole of it. What is over the limits is removed within minutes, and cannot be had back.
+         */
+        put: operations["set-mirror-settings"];
         post?: never;
         delete?: never;
         options?: never;
@@ -592,6 +1002,13 @@ export interface components {
             /** Format: int64 */
             timeout_ms?: number;
         };
+        Commands: {
+            items: components["schemas"]["Operation"][];
+            /** @description asks for the next page; absent: this is the last */
+            next_cursor?: string;
+            /** @description of the first page: those that run, newest first */
+            running?: components["schemas"]["Operation"][] | null;
+        };
         Connection: {
             /** Format: date-time */
             created_at: string;
@@ -635,6 +1052,10 @@ export interface components {
             password?: string;
             /** @enum {string} */
             role: "viewer" | "operator" | "admin";
+        };
+        "Erase-historyRequest": {
+            /** @description the sandbox's name or id, typed by who wants it */
+            confirm: string;
         };
         ErrorDetail: {
             /** @description Where the error occurred, e.g. 'body.items[3].tags' or 'path.thing-id' */
@@ -703,6 +1124,61 @@ export interface components {
             size?: number;
             type?: string;
         };
+        FileEntry: {
+            group?: string;
+            link_target?: string;
+            link_target_base64?: string;
+            /** @description in octal, as 0644 */
+            mode: string;
+            /** Format: date-time */
+            modified_at: string;
+            /** @description the last part of the path */
+            name: string;
+            owner?: string;
+            /** @description absolute */
+            path: string;
+            /** @description the path as it is, where it is no UTF-8 */
+            path_base64?: string;
+            /** Format: int64 */
+            size: number;
+            /** @enum {string} */
+            type: "file" | "directory" | "link" | "fifo" | "socket" | "device";
+        };
+        FileList: {
+            entries: components["schemas"]["FileEntry"][];
+            /** @description asks for the next page; absent: this is the last */
+            next_cursor?: string;
+            /**
+             * Format: int64
+             * @description directories that could not be read
+             */
+            skipped?: number;
+            /** @description the tree is too large to be listed whole */
+            truncated?: boolean;
+        };
+        Found: {
+            /**
+             * Format: int64
+             * @description files that were left out as they are no text
+             */
+            binary?: number;
+            /** @description by name */
+            entries?: components["schemas"]["FileEntry"][] | null;
+            /**
+             * Format: int64
+             * @description that were looked into
+             */
+            files?: number;
+            /** @description by content */
+            matches?: components["schemas"]["Line"][] | null;
+            /**
+             * Format: int64
+             * @description what could not be read
+             */
+            skipped?: number;
+            /** @description there are more */
+            truncated: boolean;
+        };
         Hit: {
             /** @description id of the connection */
             connection: string;
@@ -723,11 +1199,51 @@ export interface components {
             /** @description asks for the next page; absent: this is the last */
             next_cursor?: string;
         };
+        Keeping: {
+            /**
+             * Format: int64
+             * @description of operations, since they began; 0: for ever
+             */
+            age_seconds: number;
+            /**
+             * Format: int64
+             * @description of output, terminals and diffs; 0: as long as their operations
+             */
+            body_age_seconds: number;
+            /**
+             * Format: int64
+             * @description of all histories of one connection; the oldest go first; 0: any
+             */
+            bytes: number;
+            /** @description the copy of a history is removed when its sandbox is gone */
+            dies_with_sandbox: boolean;
+        };
+        Line: {
+            after?: string[] | null;
+            before?: string[] | null;
+            /** Format: int64 */
+            column: number;
+            cut?: boolean;
+            /** Format: int64 */
+            line: number;
+            path: string;
+            /** @description the path as it is, where it is no UTF-8 */
+            path_base64?: string;
+            text: string;
+        };
         Link: {
             /** Format: date-time */
             expires_at: string;
             /** @description path and fragment, to be put behind this server's address; it signs in once */
             link: string;
+        };
+        "Make-directoryRequest": {
+            /** @description of new ones, in octal; 755 if it is absent */
+            mode?: string;
+            /** @description absolute, or below the working directory */
+            path?: string;
+            /** @description in the place of path: one that is no UTF-8 */
+            path_base64?: string;
         };
         Me: {
             /** @description id of the sign-in or the token */
@@ -745,6 +1261,61 @@ export interface components {
             /** @enum {string} */
             via: "link" | "password" | "token";
         };
+        MirrorSettings: {
+            /**
+             * Format: int64
+             * @description of operations, since they began; 0: for ever
+             */
+            age_seconds: number;
+            /**
+             * Format: int64
+             * @description of output, terminals and diffs; 0: as long as their operations
+             */
+            body_age_seconds: number;
+            /**
+             * Format: int64
+             * @description of all histories of one connection; the oldest go first; 0: any
+             */
+            bytes: number;
+            /** @description instead of that, by the id of a connection */
+            connections: {
+                [key: string]: components["schemas"]["Keeping"];
+            };
+            /** @description the copy of a history is removed when its sandbox is gone */
+            dies_with_sandbox: boolean;
+            /** Format: date-time */
+            readonly updated_at?: string;
+        };
+        "Move-fileRequest": {
+            from?: string;
+            from_base64?: string;
+            /** @description takes the place of a file that is there, never of a directory */
+            replace?: boolean;
+            to?: string;
+            to_base64?: string;
+        };
+        NewCommand: {
+            /** @description a program with its arguments, without a shell */
+            argv?: string[] | null;
+            /** @description it goes on whoever watches, and takes no turn; else it waits for one, and is stopped when nobody has watched for five minutes */
+            background?: boolean;
+            /** @description a line for the shell; or argv */
+            command?: string;
+            /** @description absent: the working directory */
+            cwd?: string;
+            env?: {
+                [key: string]: string;
+            };
+            /** @description a UUID of the client's: the same twice is one command */
+            operation_id?: string;
+            /** @description input follows; absent: it reads nothing, as from /dev/null */
+            stdin?: boolean;
+            /**
+             * Format: int64
+             * @description absent: no limit
+             */
+            timeout_ms?: number;
+        };
         NewSandbox: {
             env?: {
                 [key: string]: string;
@@ -754,7 +1325,8 @@ export interface components {
              * @description absent: as the service says
              */
             expires_in_seconds?: number;
-            image: string;
+            /** @description or a snapshot */
+            image?: string;
             /** @description memory: 512Mi, cpu: 500m */
             limits?: {
                 [key: string]: string;
@@ -768,7 +1340,24 @@ export interface components {
              * @enum {string}
              */
             network?: "none" | "proxy";
+            /** @description id of one to begin from */
+            snapshot?: string;
             workdir?: string;
+        };
+        NewTerminal: {
+            /** Format: int32 */
+            columns: number;
+            /** @description a line for the shell; absent: a shell to type in */
+            command?: string;
+            /** @description absent: the working directory */
+            cwd?: string;
+            env?: {
+                [key: string]: string;
+            };
+            /** @description a UUID of the client's: the same twice is one terminal */
+            operation_id?: string;
+            /** Format: int32 */
+            rows: number;
         };
         NewToken: {
             /** Format: date-time */
@@ -809,6 +1398,13 @@ export interface components {
             status: string;
             type: string;
         };
+        Operations: {
+            items: components["schemas"]["Operation"][];
+            /** @description asks for the next page; absent: this is the last */
+            next_cursor?: string;
+            /** @description why the history cannot be read now; what was done through this server is listed all the same */
+            problem?: components["schemas"]["Problem"];
+        };
         PageAct: {
             items: components["schemas"]["Act"][];
             /** @description asks for the next page; absent: this is the last */
@@ -819,13 +1415,13 @@ export interface components {
             /** @description asks for the next page; absent: this is the last */
             next_cursor?: string;
         };
-        PageOperation: {
-            items: components["schemas"]["Operation"][];
+        PageSignIn: {
+            items: components["schemas"]["SignIn"][];
             /** @description asks for the next page; absent: this is the last */
             next_cursor?: string;
         };
-        PageSignIn: {
-            items: components["schemas"]["SignIn"][];
+        PageSnapshot: {
+            items: components["schemas"]["Snapshot"][];
             /** @description asks for the next page; absent: this is the last */
             next_cursor?: string;
         };
@@ -838,6 +1434,12 @@ export interface components {
             items: components["schemas"]["User"][];
             /** @description asks for the next page; absent: this is the last */
             next_cursor?: string;
+        };
+        PortAt: {
+            /** Format: date-time */
+            expires_at: string;
+            /** @description of a site of its own; whoever knows it may use it until it expires, or who made it is signed out */
+            url: string;
         };
         Problem: {
             /** @description what to do */
@@ -912,6 +1514,19 @@ export interface components {
              */
             now: string;
         };
+        "Set-modeRequest": {
+            group?: string;
+            /** @description in octal, as 0644 */
+            mode?: string;
+            /** @description name or number */
+            owner?: string;
+            /** @description absolute, or below the working directory */
+            path?: string;
+            /** @description in the place of path: one that is no UTF-8 */
+            path_base64?: string;
+            /** @description all that a directory holds too; links stay as they are */
+            recursive?: boolean;
+        };
         "Sign-in-by-linkRequest": {
             /** @description what stands behind the # of the link */
             link: string;
@@ -938,6 +1553,24 @@ export interface components {
             user_id: string;
             user_name: string;
         };
+        "Signal-commandRequest": {
+            /** @description as kill names it: INT, TERM, KILL, HUP … */
+            signal: string;
+        };
+        Snapshot: {
+            /** Format: date-time */
+            changed_at?: string;
+            /** Format: date-time */
+            created_at: string;
+            id: string;
+            message?: string;
+            name?: string;
+            reason?: string;
+            sandbox_id: string;
+            /** Format: int64 */
+            size?: number;
+            state: string;
+        };
         Snippet: {
             /** Format: int64 */
             end: number;
@@ -954,6 +1587,19 @@ export interface components {
              */
             start: number;
             text: string;
+        };
+        StartedCommand: {
+            /** @description of the history, and of all that is done with the command */
+            operation_id: string;
+            /** Format: date-time */
+            started_at: string;
+        };
+        "Take-snapshotRequest": {
+            name?: string;
+        };
+        Taken: {
+            /** Format: int64 */
+            offset: number;
         };
         Token: {
             /** Format: date-time */
@@ -992,6 +1638,16 @@ export interface components {
             /** @enum {string} */
             role?: "viewer" | "operator" | "admin";
         };
+        Uploaded: {
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            directories: number;
+            /** Format: int64 */
+            files: number;
+            /** Format: int64 */
+            links: number;
+        };
         User: {
             /** Format: date-time */
             created_at: string;
@@ -1003,6 +1659,30 @@ export interface components {
             role: "viewer" | "operator" | "admin";
             /** Format: date-time */
             updated_at: string;
+        };
+        Written: {
+            group?: string;
+            link_target?: string;
+            link_target_base64?: string;
+            /** @description in octal, as 0644 */
+            mode: string;
+            /** Format: date-time */
+            modified_at: string;
+            /** @description the last part of the path */
+            name: string;
+            operation_id: string;
+            owner?: string;
+            /** @description absolute */
+            path: string;
+            /** @description the path as it is, where it is no UTF-8 */
+            path_base64?: string;
+            /** @description of what was there before; absent: nothing */
+            previous_sha256?: string;
+            sha256: string;
+            /** Format: int64 */
+            size: number;
+            /** @enum {string} */
+            type: "file" | "directory" | "link" | "fifo" | "socket" | "device";
         };
     };
     responses: never;
@@ -1378,7 +2058,10 @@ export interface operations {
     "create-connection": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description a name for this very request, such as a UUID: within a day the same request with the same key is done once and answered the same */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1591,7 +2274,10 @@ export interface operations {
     "create-sandbox": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description a name for this very request, such as a UUID: within a day the same request with the same key is done once and answered the same */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description id of a connection; local is this server's own runtime */
                 connection: string;
@@ -1745,6 +2431,415 @@ export interface operations {
             };
         };
     };
+    "list-commands": {
+        parameters: {
+            query?: {
+                /** @description how many at most */
+                limit?: number;
+                /** @description the next_cursor of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Commands"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "start-command": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a name for this very request, such as a UUID: within a day the same request with the same key is done once and answered the same */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewCommand"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedCommand"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "stop-command": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+                operation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "feed-command": {
+        parameters: {
+            query?: {
+                /** @description where the body begins in all of the input, as an answer told it: what the command has taken of it is left out, so that a request may be repeated. Absent: it comes after what was taken */
+                offset?: number;
+                /** @description this is the last of the input */
+                close?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+                operation: string;
+            };
+            cookie?: never;
+        };
+        /** @description the input */
+        requestBody?: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Taken"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "signal-command": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+                operation: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Signal-commandRequest"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "follow-command": {
+        parameters: {
+            query?: {
+                /** @description from this byte on */
+                stdout?: number;
+                stderr?: number;
+            };
+            header?: {
+                /** @description the id that was read last; it wins */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+                operation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description events */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description the end was told before */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "erase-history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Erase-historyRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     "follow-operations": {
         parameters: {
             query?: {
@@ -1771,6 +2866,706 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "list-files": {
+        parameters: {
+            query?: {
+                /** @description absolute, or below the working directory */
+                path?: string;
+                /** @description in the place of path: one that is no UTF-8 */
+                path_base64?: string;
+                /** @description how many levels */
+                depth?: number;
+                /** @description how many at most */
+                limit?: number;
+                /** @description the next_cursor of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileList"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "delete-file": {
+        parameters: {
+            query?: {
+                /** @description absolute, or below the working directory */
+                path?: string;
+                /** @description in the place of path: one that is no UTF-8 */
+                path_base64?: string;
+                /** @description a directory with all that it holds */
+                recursive?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "download-tree": {
+        parameters: {
+            query?: {
+                /** @description absolute, or below the working directory */
+                path?: string;
+                /** @description in the place of path: one that is no UTF-8 */
+                path_base64?: string;
+                format?: "tar" | "zip";
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the archive */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-tar": string;
+                    "application/zip": string;
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "upload-tree": {
+        parameters: {
+            query?: {
+                /** @description absolute, or below the working directory */
+                path?: string;
+                /** @description in the place of path: one that is no UTF-8 */
+                path_base64?: string;
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        /** @description a tar, not compressed */
+        requestBody?: {
+            content: {
+                "application/x-tar": string;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Uploaded"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "read-file": {
+        parameters: {
+            query?: {
+                /** @description absolute, or below the working directory */
+                path?: string;
+                /** @description in the place of path: one that is no UTF-8 */
+                path_base64?: string;
+                /** @description reads the file first, which may have up to 8 MiB */
+                etag?: "sha256";
+            };
+            header?: {
+                Range?: string;
+                "If-Range"?: string;
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the content */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description a part of it */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description it is as If-None-Match says */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description there is no such part */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "write-file": {
+        parameters: {
+            query?: {
+                /** @description absolute, or below the working directory */
+                path?: string;
+                /** @description in the place of path: one that is no UTF-8 */
+                path_base64?: string;
+                /** @description of a new file, in octal; 644 if it is absent */
+                mode?: string;
+            };
+            header?: {
+                /** @description an ETag that is a hash */
+                "If-Match"?: string;
+                /** @description only *: there is to be no such file */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        /** @description the content */
+        requestBody?: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Written"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "make-directory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Make-directoryRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileEntry"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "set-mode": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Set-modeRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileEntry"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "move-file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Move-fileRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileEntry"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "search-files": {
+        parameters: {
+            query?: {
+                /** @description absolute, or below the working directory */
+                path?: string;
+                /** @description in the place of path: one that is no UTF-8 */
+                path_base64?: string;
+                /** @description a pattern with *, ?, [a-z], {a,b} and **; without a slash it is the name at any depth, else the path below path */
+                name?: string;
+                /** @description looks for lines, in files whose name matches if name is given */
+                content?: string;
+                /** @description content is a regular expression (RE2) */
+                regexp?: boolean;
+                /** @description of content */
+                ignore_case?: boolean;
+                /** @description also names that begin with a dot */
+                hidden?: boolean;
+                /** @description lines around each that is found */
+                context?: number;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Found"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "stat-file": {
+        parameters: {
+            query?: {
+                /** @description absolute, or below the working directory */
+                path?: string;
+                /** @description in the place of path: one that is no UTF-8 */
+                path_base64?: string;
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileEntry"];
                 };
             };
             /** @description An error */
@@ -1848,7 +3643,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PageOperation"];
+                    "application/json": components["schemas"]["Operations"];
                 };
             };
             /** @description An error */
@@ -2057,6 +3852,59 @@ export interface operations {
             };
         };
     };
+    "open-port": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+                port: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortAt"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     "renew-sandbox": {
         parameters: {
             query?: never;
@@ -2134,6 +3982,450 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Sandbox"];
                 };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "list-snapshots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageSnapshot"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "take-snapshot": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a name for this very request, such as a UUID: within a day the same request with the same key is done once and answered the same */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Take-snapshotRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Snapshot"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "get-snapshot": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+                snapshot: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Snapshot"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "delete-snapshot": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+                snapshot: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "list-terminals": {
+        parameters: {
+            query?: {
+                /** @description how many at most */
+                limit?: number;
+                /** @description the next_cursor of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Commands"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "open-terminal": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a name for this very request, such as a UUID: within a day the same request with the same key is done once and answered the same */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTerminal"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedCommand"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "close-terminal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+                operation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "use-terminal": {
+        parameters: {
+            query?: {
+                /** @description from this byte of what was shown; a negative one counts from the end */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+                operation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description a WebSocket */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description An error */
             default: {
@@ -2452,6 +4744,111 @@ export interface operations {
             };
         };
     };
+    "get-mirror-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MirrorSettings"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "set-mirror-settings": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the ETag that was read; absent: whatever it is now */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MirrorSettings"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MirrorSettings"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     "list-sign-ins": {
         parameters: {
             query?: {
@@ -2613,7 +5010,10 @@ export interface operations {
     "create-token": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description a name for this very request, such as a UUID: within a day the same request with the same key is done once and answered the same */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -2766,7 +5166,10 @@ export interface operations {
     "create-user": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description a name for this very request, such as a UUID: within a day the same request with the same key is done once and answered the same */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -2970,7 +5373,10 @@ export interface operations {
     "create-user-link": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description a name for this very request, such as a UUID: within a day the same request with the same key is done once and answered the same */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 user: string;
             };
