@@ -8,7 +8,7 @@
 export HERE PKG TESTFLAGS CLIENTS
 
 .DEFAULT_GOAL := help
-.PHONY: help build run dev types test test-web test-opensandbox check test-clients fuzz soak ci bench bench-opensandbox vuln clean
+.PHONY: help build run dev types test test-web test-opensandbox check test-clients fuzz soak matrix ci bench bench-opensandbox vuln clean
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ ci: ## what CI runs: test, check, test-clients, fuzz
 
 soak: ## many sandboxes, and many kills: what the tests do a few times only
 	@scripts/soak.sh
+
+matrix: ## run the tests that need nginx and Caddy, which it installs on Debian (as root)
+	@scripts/matrix.sh
 
 bench: ## measure, write docs/bench.json, fail when a ratio is over its budget
 	@scripts/bench.sh
