@@ -11,7 +11,7 @@ test('hostile names and output do no harm', async () => {
     '<script>window.harmed = 1</script><img src=x onerror="window.harmed=1">', '\\033]0;new title\\007', '\\033]52;c;aGFybWVk\\007', '\\033]8;;javascript:window.harmed=1\\007a link\\033]8;;\\007',
     '\\033[2J\\033[H\\033[6n\\033[?1049h', 'before\\342\\200\\256after', 'zero\\342\\200\\213width', '\\033[31mred\\033[0m',
   ].join('\\n')
-  run(at, `printf '${output}\\n'; printf 'x%.0s' $(seq 1 100000); touch '<b>bold</b>.txt'`, { agent: '<i>agent</i>\u202e', run: '<u>run</u>' })
+  run(at, `printf '${output}\\n'; printf 'x%.0s' $(seq 1 100000); touch '<b>bold<b>.txt'`, { agent: '<i>agent</i>\u202e', run: '<u>run</u>' })
   const { page, complaints } = await signIn()
   await page.evaluate('navigator.clipboard.writeText("mine")')
   await page.getByText('<img src=x onerror=alert(1)>⟨U+202E⟩⟨U+200B⟩gnp').first().waitFor()
@@ -22,11 +22,11 @@ test('hostile names and output do no harm', async () => {
   await printed.getByText('before⟨U+202E⟩after').waitFor()
   await printed.getByText('zero⟨U+200B⟩width').waitFor()
   await printed.getByText('<script>window.harmed = 1</script>').waitFor()
-  await printed.getByText('a link', { exact: true }).waitFor()
+  await printed.getByText('a link').waitFor()
   expect(await printed.getByText('red', { exact: true }).evaluate((node) => node.style.color)).toBe('var(--t-red)')
   expect(await printed.locator('a, img, script, b').count()).toBe(0)
   await page.getByRole('tab', { name: /Changes/ }).click()
-  await page.getByRole('region', { name: 'Changes' }).getByText('<b>bold</b>.txt').waitFor()
+  await page.getByRole('region', { name: 'Changes' }).getByText('<b>bold<b>.txt').waitFor()
   await page.goto(`${base}/history?q=harmed`)
   await page.locator('mark').first().waitFor()
   expect(await page.evaluate('window.harmed')).toBeUndefined()

@@ -70,11 +70,11 @@ export async function send<T = void>(method: string, path: string, body?: unknow
 }
 
 // query writes what is set; a list is repeated.
-export function query(fields: Record<string, string | number | string[] | undefined>): string {
+export function query(fields: Record<string, string | number | string[] | null | undefined>): string {
   const out = new URLSearchParams()
   for (const [name, value] of Object.entries(fields)) {
     for (const one of Array.isArray(value) ? value : [value]) {
-      if (one !== undefined && one !== '') out.append(name, String(one))
+      if (one !== undefined && one !== null && one !== '') out.append(name, String(one))
     }
   }
   const text = out.toString()

@@ -87,15 +87,15 @@ function Facts({ row, sandbox }: { row: Row; sandbox?: string }) {
   const facts: [string, ReactNode][] = []
   if (actorOf(op)) facts.push([w.details.actor, <Text key="" of={actorOf(op)} />])
   if (!isRunning(op)) facts.push([w.details.took, span(op.duration_ms, lang)])
-  if (op.actor.run_id) facts.push([w.details.run, <Link key="" to="/sandboxes/$connection/$sandbox/history" params={here} search={{ run: op.actor.run_id }} className="font-mono text-sm text-brand hover:underline"><Text of={shortRun(op.actor.run_id)} /></Link>])
+  if (op.actor.run_id) facts.push([w.details.run, <Link key="" to="/sandboxes/$connection/$sandbox/history" params={here} search={{ run: op.actor.run_id }} className="inline-block font-mono text-sm leading-6 text-brand hover:underline"><Text of={shortRun(op.actor.run_id)} /></Link>])
   facts.push([w.details.started, <Moment key="" at={op.started_at} exact />])
-  if (op.actor.thread_id) facts.push([w.details.thread, <Link key="" to="/sandboxes/$connection/$sandbox/history" params={here} search={{ thread: op.actor.thread_id }} className="font-mono text-sm text-brand hover:underline"><Text of={shortRun(op.actor.thread_id)} /></Link>])
+  if (op.actor.thread_id) facts.push([w.details.thread, <Link key="" to="/sandboxes/$connection/$sandbox/history" params={here} search={{ thread: op.actor.thread_id }} className="inline-block font-mono text-sm leading-6 text-brand hover:underline"><Text of={shortRun(op.actor.thread_id)} /></Link>])
   if (op.command?.cwd) facts.push([w.details.folder, <span key="" className="font-mono text-sm"><Text of={op.command.cwd} /></span>])
   facts.push([w.details.source, <Text key="" of={op.source} />])
-  if (sandbox) facts.push([w.details.sandbox, <Link key="" to="/sandboxes/$connection/$sandbox/history" params={here} search={{ op: op.id }} className="text-brand hover:underline"><Text of={sandbox} /></Link>])
+  if (sandbox) facts.push([w.details.sandbox, <Link key="" to="/sandboxes/$connection/$sandbox/history" params={here} search={{ op: op.id }} className="inline-block leading-6 text-brand hover:underline"><Text of={sandbox} /></Link>])
   return (
     <dl className="grid grid-cols-2 gap-x-4 gap-y-1 px-4 py-3">
-      {facts.map(([name, value]) => <div key={name} className="flex min-w-0 gap-3"><dt className="w-14 shrink-0 text-muted-foreground">{name}</dt><dd className="min-w-0 truncate">{value}</dd></div>)}
+      {facts.map(([name, value]) => <div key={name} className="flex min-w-0 gap-3 leading-6"><dt className="w-14 shrink-0 text-muted-foreground">{name}</dt><dd className="min-w-0 truncate">{value}</dd></div>)}
     </dl>
   )
 }

@@ -1,4 +1,5 @@
 // What the address picks of a history.
+import type { operations } from '@/gen/api'
 import { type Place, query } from '@/lib/api'
 import type { Row } from '@/features/history/rows'
 import { isRead } from '@/lib/operation'
@@ -35,13 +36,17 @@ const types: Record<string, string[]> = {
 
 const statuses: Record<string, string[]> = { failed: ['failed', 'timeout', 'unknown', 'denied'], running: ['started'], stopped: ['cancelled'] }
 
+// What the server knows to pick by, of one history and of all.
+type Asked = NonNullable<operations['list-operations']['parameters']['query']> & NonNullable<operations['search-operations']['parameters']['query']>
+
 // asked is the question to the server.
 export function asked(search: HistorySearch): string {
   const [connection, sandbox] = search.sandbox?.split('/') ?? []
-  return query({
-    q: search.q, type: search.type && (types[search.type] ?? [search.type]), status: search.status && (statuses[search.status] ?? [search.status]), actor_id: search.actor, run_id: search.run,
-    thread_id: search.thread, path: search.path, exit_code: search.exit && /^-?\d+$/.test(search.exit) ? search.exit : undefined, source: search.source, since: search.since, until: search.until, order: search.order, connection, sandbox,
-  })
+  const filter: Asked = {
+    q: search.q, type: search.type ? (types[search.type] ?? [search.type]) : undefined, status: search.status ? (statuses[search.status] ?? [search.status]) : undefined, actor: search.actor, run: search.run, thread: search.thread,
+    path: search.path, exit_code: search.exit && /^-?\d+$/.test(search.exit) ? Number(search.exit) : undefined, source: search.source ? [search.source] : undefined, since: search.since, until: search.until, order: search.order, connection, sandbox,
+  }
+  return query(filter)
 }
 
 // picks reports whether a new operation belongs into the list; undefined: only

@@ -79,7 +79,7 @@ export function HistoryList({ rows, grouping, selected, whole, loadingMore, held
     return <OperationRow row={item.row} nested={item.nested} selected={item.key === selected} actor={grouping === 'none' || grouping === 'hour'} sandbox={grouping === 'none' || grouping === 'hour' || grouping === 'actor' ? sandboxName?.(placeKey(item.row.at)) : undefined} onOpen={onOpen} />
   }
   return (
-    <div className="relative flex min-h-0 min-w-0 flex-1 flex-col">
+    <div className="@container relative flex min-h-0 min-w-0 flex-1 flex-col">
       {held > 0 && <Button size="sm" className="absolute top-2 left-1/2 z-20 -translate-x-1/2 shadow-floating" onClick={() => { scroller.current?.scrollTo({ top: 0 }); onHeld() }}>{w.history.newOnes(held)}</Button>}
       <div ref={scroller} role="grid" aria-label={w.history.list} aria-rowcount={whole ? items.length : -1} tabIndex={0} className="min-h-0 flex-1 overflow-y-auto outline-offset-[-2px]" onScroll={(event) => onTop(event.currentTarget.scrollTop < 8)}>
         <div role="rowgroup" className="relative" style={{ height: list.getTotalSize() }}>

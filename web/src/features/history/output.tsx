@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Download, Search, WrapText } from 'lucide-react'
-import { useMemo, useState } from 'react'
+import { Fragment, type ReactNode, memo, useMemo, useState } from 'react'
 import { Notice } from '@/components/notice'
 import { Button, IconButton } from '@/components/ui/button'
 import { Segments } from '@/components/ui/tag'
@@ -63,14 +63,14 @@ function Printed({ row, stream, bytes, wrap, raw, find, named }: PrintedProps) {
   })
   const more = shown < bytes && <Button variant="ghost" size="sm" onClick={() => setPages(pages + 1)}>{tail ? w.details.earlierOutput : w.details.laterOutput} ({size(bytes - shown)})</Button>
   const printed = useMemo(() => (data === undefined ? [] : raw ? rawLines(data) : lines(data)), [data, raw])
-  const list = find ? printed.filter((one) => one.map((part) => part.text).join('').toLowerCase().includes(find)) : printed
+  const blocks = useMemo(() => blocksOf(find ? printed.filter((one) => one.map((part) => part.text).join('').toLowerCase().includes(find)) : printed), [printed, find])
   return (
     <section aria-label={stream} className={cn(named && 'border-b last:border-0')}>
       {named && <h3 className="sticky top-0 z-10 bg-term px-3 py-0.5 text-xs text-faint">{stream} {size(bytes)}</h3>}
       {error && <div className="p-3"><Notice error={error} onRetry={refetch} /></div>}
       {tail && more}
-      <pre className={cn('px-3 py-2 font-mono text-sm', wrap ? 'break-all whitespace-pre-wrap' : 'w-max min-w-full')}>
-        {list.map((one, i) => <Line key={i} spans={one} find={find} />)}
+      <pre className={cn('px-3 py-2 font-mono text-sm [unicode-bidi:plaintext]', wrap ? 'break-all whitespace-pre-wrap' : 'w-max min-w-full')}>
+        {blocks.map((one, i) => <Block key={i} spans={one} find={find} />)}
       </pre>
       {!tail && more}
     </section>
@@ -79,17 +79,37 @@ function Printed({ row, stream, bytes, wrap, raw, find, named }: PrintedProps) {
 
 const rawLines = (text: string): Span[][] => text.replace(/\n$/, '').split('\n').map((one) => [{ text: visible(one.replaceAll('\r', '\u240d')) }])
 
-function Line({ spans: list, find }: { spans: Span[]; find: string }) {
+const blockLines = 200
+
+// blocksOf puts many lines together, as few pieces as their styles allow: what
+// is far away from what is seen is not laid out.
+function blocksOf(list: Span[][]): Span[][] {
+  const out: Span[][] = []
+  list.forEach((spans, i) => {
+    if (i % blockLines === 0) out.push([])
+    const block = out.at(-1) ?? []
+    for (const one of [...cut(spans), { text: '\n' }]) {
+      const last = block.at(-1)
+      if (last && sameStyle(last, one)) last.text += one.text
+      else block.push({ ...one })
+    }
+  })
+  return out
+}
+
+const sameStyle = (a: Span, b: Span) => b.text === '\n' || (a.color === b.color && a.bold === b.bold && a.dim === b.dim && a.italic === b.italic && a.underline === b.underline)
+
+const Block = memo(function Block({ spans: list, find }: { spans: Span[]; find: string }) {
   return (
-    <div className="min-h-[18px]" dir="auto">
-      {cut(list).map((one, i) => (
-        <span key={i} style={{ color: one.color, fontWeight: one.bold ? 600 : undefined, opacity: one.dim ? 0.75 : undefined, fontStyle: one.italic ? 'italic' : undefined, textDecoration: one.underline ? 'underline' : undefined }}>
-          {find ? marked(one.text, find) : one.text}
-        </span>
-      ))}
+    <div className="[contain-intrinsic-size:auto_3600px] [content-visibility:auto]">
+      {list.map((one, i) => {
+        const text = find ? marked(one.text, find) : one.text
+        if (!one.color && !one.bold && !one.dim && !one.italic && !one.underline) return <Fragment key={i}>{text}</Fragment>
+        return <span key={i} style={{ color: one.color, fontWeight: one.bold ? 600 : undefined, opacity: one.dim ? 0.75 : undefined, fontStyle: one.italic ? 'italic' : undefined, textDecoration: one.underline ? 'underline' : undefined }}>{text}</span>
+      })}
     </div>
   )
-}
+})
 
 // cut keeps a line from being longer than a browser lays out well.
 function cut(list: Span[]): Span[] {
@@ -104,10 +124,16 @@ function cut(list: Span[]): Span[] {
   return out
 }
 
+// marked shows each place at which a text stands.
 function marked(text: string, find: string) {
-  const at = text.toLowerCase().indexOf(find)
-  if (at < 0) return text
-  return <>{text.slice(0, at)}<mark className="bg-brand-soft text-brand">{text.slice(at, at + find.length)}</mark>{text.slice(at + find.length)}</>
+  const out: ReactNode[] = []
+  const low = text.toLowerCase()
+  let from = 0
+  for (let at = low.indexOf(find); at >= 0; at = low.indexOf(find, from)) {
+    out.push(text.slice(from, at), <mark key={at} className="bg-brand-soft text-brand">{text.slice(at, at + find.length)}</mark>)
+    from = at + find.length
+  }
+  return [...out, text.slice(from)]
 }
 
 // Complete says how much of the output is kept.

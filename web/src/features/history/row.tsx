@@ -62,10 +62,10 @@ function Meta({ op }: { op: Operation }) {
   return (
     <>
       {op.command && !op.command.output_complete && !isRunning(op) && <Tag tone="warn">{w.history.cut}</Tag>}
-      {files > 0 && op.command && <span className="text-faint max-desk:hidden">{w.history.files(files)}</span>}
-      {op.file && !op.file.before_hash && op.type === 'file.write' && <span className="text-faint max-phone:hidden">{w.history.isNew}</span>}
+      {files > 0 && op.command && <span className="shrink-0 whitespace-nowrap text-faint max-desk:hidden">{w.history.files(files)}</span>}
+      {op.file && !op.file.before_hash && op.type === 'file.write' && <span className="shrink-0 whitespace-nowrap text-faint max-phone:hidden">{w.history.isNew}</span>}
       {added + removed > 0 && <Lines added={added} removed={removed} />}
-      {op.file && added + removed === 0 && op.file.after_size !== undefined && <span className="text-faint">{size(op.file.after_size)}</span>}
+      {op.file && added + removed === 0 && op.file.after_size !== undefined && <span className="shrink-0 whitespace-nowrap text-faint">{size(op.file.after_size)}</span>}
       <Outcome op={op} />
     </>
   )
@@ -109,11 +109,11 @@ export const OperationRow = memo(function OperationRow({ row, nested, selected, 
         {actor && actorOf(op) && <span className="max-w-40 shrink-0 truncate text-faint max-desk:hidden"><Text of={actorOf(op)} /></span>}
         <Meta op={op} />
         <span aria-hidden className="flex w-[34px] shrink-0 max-phone:hidden">{!isRunning(op) && <span className="h-1 rounded-sm bg-muted-foreground/70" style={{ width: barWidth(op.duration_ms) }} />}</span>
-        <span className="w-14 shrink-0 text-right whitespace-nowrap text-muted-foreground max-phone:w-auto"><Took op={op} /></span>
+        <span className="w-[68px] shrink-0 text-right whitespace-nowrap text-muted-foreground max-phone:w-auto"><Took op={op} /></span>
       </div>
-      {hasPeek(op) && !selected && <div className="pl-[106px] max-phone:pl-6"><Peek row={row} /></div>}
+      {hasPeek(op) && !selected && <div className="pl-[116px] max-phone:pl-6"><Peek row={row} /></div>}
       {row.snippets.slice(0, 1).map((one, i) => (
-        <p key={i} className="flex h-5 gap-2 truncate pl-[106px] text-sm text-muted-foreground max-phone:pl-6"><span className="text-faint">{one.field}</span><Snippet of={one} /></p>
+        <p key={i} className="flex h-5 gap-2 truncate pl-[116px] text-sm text-muted-foreground max-phone:pl-6"><span className="text-faint">{one.field}</span><Snippet of={one} /></p>
       ))}
     </div>
   )
@@ -152,9 +152,9 @@ export const GroupRow = memo(function GroupRow({ group, open, whole, sandbox, on
   const Who = actor.type === 'user' || actor.type === 'human' ? CircleUser : Bot
   const who = group.grouping !== 'hour' && (group.grouping !== 'thread' || !group.name)
   return (
-    <div role="row" aria-expanded={open} className="h-full border-t">
+    <div role="row" className="h-full border-t">
       <div role="gridcell" className="h-full">
-        <button type="button" onClick={() => onToggle(group.key)} className="flex h-full w-full items-center gap-2 bg-background px-5 text-left hover:bg-hover max-desk:px-3">
+        <button type="button" aria-expanded={open} onClick={() => onToggle(group.key)} className="flex h-full w-full items-center gap-2 bg-background px-5 text-left hover:bg-hover max-desk:px-3">
           <Chevron aria-hidden className="size-4 shrink-0 text-muted-foreground" />
           <Who aria-hidden className="size-4 shrink-0 text-muted-foreground" strokeWidth={1.6} />
           {who && <span className="min-w-0 truncate font-medium"><Text of={actorOf(group.row.op) || w.history.noActor} /></span>}
@@ -168,7 +168,7 @@ export const GroupRow = memo(function GroupRow({ group, open, whole, sandbox, on
           <MiniStrip rows={group.rows} />
           <span className="w-16 shrink-0 text-right text-muted-foreground max-phone:w-auto">{w.history.ops(group.rows.length, `${count(group.rows.length)}${whole ? '' : '+'}`)}</span>
           <span className="w-16 shrink-0 text-right text-fail max-phone:w-auto">{group.failed > 0 && w.history.failed(count(group.failed))}</span>
-          <span className="w-24 shrink-0 text-right max-desk:hidden"><Lines added={group.added} removed={group.removed} /></span>
+          <span className="hidden w-24 shrink-0 text-right @min-[820px]:block"><Lines added={group.added} removed={group.removed} /></span>
           <span className="w-24 shrink-0 text-right text-muted-foreground max-desk:hidden">{group.ms > 0 && span(group.ms, lang)}</span>
         </button>
       </div>

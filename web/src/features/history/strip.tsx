@@ -120,7 +120,7 @@ export const MiniStrip = memo(function MiniStrip({ rows }: { rows: Row[] }) {
     return bins.map((bin) => ({ ...bin, h: bin.n && Math.max(2, Math.round((bin.n / most) * 14)) }))
   }, [rows])
   return (
-    <svg aria-hidden width="80" height="16" className="shrink-0 max-wide:hidden">
+    <svg aria-hidden width="80" height="16" className="hidden shrink-0 @min-[820px]:block">
       <path d="M0 15.500h80" stroke="var(--border-strong)" />
       {bars.map((bar, i) => <rect key={i} x={i * 4} y={15 - bar.h} width="2.500" height={bar.h} fill={bar.failed ? 'var(--fail)' : 'var(--lane-command)'} />)}
     </svg>
