@@ -114,7 +114,7 @@ test('what is filtered is exported', async () => {
 
 test('changes of files are told', async () => {
   const { page } = await signIn()
-  await page.goto(`${base}/sandboxes/local/${at.id}/history`)
+  await page.goto(`${base}/sandboxes/local/${at.id}/history?actor=writer`)
   await page.getByRole('row', { name: /file-\$i/ }).click()
   await page.getByRole('tab', { name: /Changes/ }).click()
   await page.getByRole('region', { name: 'Changes' }).getByText(/file-20\.txt/).waitFor()
