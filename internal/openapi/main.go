@@ -14,7 +14,7 @@ func main() {
 	if err == nil {
 		var document []byte
 		if document, err = s.Document(); err == nil {
-			_, err = fmt.Println(string(document))
+			_, err = os.Stdout.Write(append(document, '\n'))
 		}
 	}
 	if err != nil {
