@@ -34,10 +34,8 @@ import (
 // the configuration that stands there. A sign-in, a stream of events and a
 // WebSocket come through.
 func TestBehindProxy(t *testing.T) {
-	for _, name := range []string{"nginx", "caddy"} {
-		if _, err := exec.LookPath(name); err != nil && os.Getenv("GLASSBOX_TEST_PROXIES") == "" {
-			t.Skip("needs nginx and Caddy: make matrix installs them")
-		}
+	if os.Getenv("GLASSBOX_TEST_PROXIES") == "" {
+		t.Skip("runs in make matrix, which installs nginx and Caddy")
 	}
 	text, err := os.ReadFile("../../docs/server.md")
 	if err != nil {
