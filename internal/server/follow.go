@@ -87,12 +87,8 @@ func (s *Server) followCommand(ctx context.Context, v *visit, in *followQuery) (
 	if err != nil {
 		return nil, err
 	}
-	p, err := box.Attach(ctx, in.Operation, from)
-	if err == nil {
-		err = s.beginStream("follow command")
-	}
+	p, err := s.attach(ctx, box, in.Operation, from)
 	if err != nil {
-		box.leave()
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {

@@ -48,6 +48,22 @@ func (s *Server) open(ctx context.Context, v *visit, in *SandboxPath) (context.C
 	return ctx, &inside{box, v}, nil
 }
 
+// attach takes up a command or a terminal for one who stays, with a place among
+// the streams. Where it cannot, the sandbox is left.
+func (s *Server) attach(ctx context.Context, box *inside, operation string, from sandbox.Offsets) (sandbox.Process, error) {
+	p, err := box.Attach(ctx, operation, from)
+	if err == nil {
+		if err = s.beginStream("attach to command"); err != nil {
+			_ = p.Close() // it goes on
+		}
+	}
+	if err != nil {
+		box.leave()
+		return nil, err
+	}
+	return p, nil
+}
+
 // leave lets go of the sandbox. What runs there goes on.
 func (i *inside) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)

@@ -61,12 +61,8 @@ func (s *Server) useTerminal(ctx context.Context, v *visit, in *socketQuery) (*h
 	if err != nil {
 		return nil, err
 	}
-	p, err := box.Attach(ctx, in.Operation, sandbox.Offsets{Stdout: in.Offset})
-	if err == nil {
-		err = s.beginStream("use terminal")
-	}
+	p, err := s.attach(ctx, box, in.Operation, sandbox.Offsets{Stdout: in.Offset})
 	if err != nil {
-		box.leave()
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
