@@ -215,6 +215,40 @@ printf '研究员\nStraße\n' > zh.txt`})
 		t.Errorf("context (-want +got):\n%s", diff)
 	}
 	testGrepLimits(t, s, f)
+	testText(t, s, f)
+}
+
+// testText is about text that a bound of bytes falls into.
+func testText(t *testing.T, s sandbox.Session, f sandbox.Files) {
+	t.Run("FB-017 character across a bound", func(t *testing.T) {
+		for _, bound := range []int{4096, 8192, 32768, 65536} {
+			for n := bound - 4; n <= bound+1; n++ {
+				text := strings.Repeat("a", n) + "€€€\n"
+				write(t, s, "euro.txt", []byte(text))
+				if got := read(t, s, "euro.txt", nil); string(got) != text {
+					t.Errorf("%d letters: got %d bytes, want %d", n, len(got), len(text))
+				}
+				found, err := f.Grep(t.Context(), &sandbox.GrepQuery{Pattern: "€€€", Path: "euro.txt"})
+				if err != nil || len(found.Matches) != 1 {
+					t.Errorf("%d letters: grep found %+v, %v, want it once, as in text", n, found, err)
+				}
+				if info := write(t, s, "euro.txt", []byte(text+"$\n")); !strings.HasSuffix(info.Diff, "€€€\n+$\n") {
+					t.Errorf("%d letters: the diff ends with %q, want that of text", n, info.Diff[max(0, len(info.Diff)-40):])
+				}
+			}
+		}
+	})
+	t.Run("FB-043 one long line", func(t *testing.T) {
+		run(t, s, &sandbox.Command{Line: `head -c 300000 /dev/zero | tr '\0' x > one.txt`})
+		const page = 80_000
+		var got []byte
+		for range 4 {
+			got = append(got, read(t, s, "one.txt", &sandbox.ReadOptions{Offset: int64(len(got)), Length: page})...)
+		}
+		if string(got) != strings.Repeat("x", 300_000) {
+			t.Errorf("got %d bytes in 4 pages, want all 300000", len(got))
+		}
+	})
 }
 
 func testGrepLimits(t *testing.T, s sandbox.Session, f sandbox.Files) {
