@@ -34,7 +34,11 @@ var Clients = []*Client{
 	},
 	{
 		Name: "mcp", Title: "PyPI `opensandbox-mcp` 1.1.1, with `mcp` 2.3.0",
-		Script: "mcp_client.py", Python: anyPython, Packages: []string{"opensandbox-mcp==1.1.1", "opensandbox==1.1.1", "mcp==2.3.0"},
+		Script: "mcp_client.py", Python: anyPython, Packages: mcp,
+	},
+	{
+		Name: "mcp-http", Title: "PyPI `opensandbox-mcp` 1.1.1 over HTTP, two clients at once",
+		Script: "mcp_http.py", Python: anyPython, Packages: mcp,
 	},
 	{
 		Name: "node", Title: "npm `@alibaba-group/opensandbox` 0.1.11",
@@ -65,12 +69,19 @@ var Clients = []*Client{
 		Script: "deep_agents.py", Python: anyPython, Packages: langchainSandbox,
 	},
 	{
+		Name: "deepagents-large", Title: "PyPI `deepagents` 0.7.32 with results over its limit, which it keeps as files",
+		Script: "large.py", Python: anyPython, Packages: langchainSandbox,
+	},
+	{
 		Name: "seed", Title: "PyPI `agent-sandbox-backends` 0.1.0, one row of the history for each of its operations",
 		Script: "seed.py", Python: anyPython, Packages: []string{"agent-sandbox-backends==0.1.0", "opensandbox==0.1.16", "pyyaml==6.0.4"}, // as the tests do
 	},
 }
 
-var langchainSandbox = []string{"langchain-sandbox-opensandbox==0.1.2", "opensandbox==1.1.1", latest}
+var (
+	langchainSandbox = []string{"langchain-sandbox-opensandbox==0.1.2", "opensandbox==1.1.1", latest}
+	mcp              = []string{"opensandbox-mcp==1.1.1", "opensandbox==1.1.1", "mcp==2.3.0"}
+)
 
 // Find returns a client by its name, or nil.
 func Find(name string) *Client {

@@ -44,6 +44,15 @@ def open_backend():
     return B(sandbox=s), s.kill
 
 
+def text(b):
+    """A character that lies across a bound of bytes does not make a file one of bytes."""
+    for n in (*range(8188, 8194), 4094, 32767, 65535):
+        path = f"/tmp/q/euro-{n}.txt"
+        need(b.write(path, "a" * n + "€€€\n").error is None)
+        need(str(b.read(path)).count("€€€") == 1, str(b.read(path))[-200:])
+    return True
+
+
 async def deep():
     box = {}
 
@@ -77,6 +86,7 @@ async def deep():
             and "one" in str(b.grep("one", "/tmp/q"))
         ),
     )
+    await step("FB-017-text", lambda: text(b))
     d = os.urandom(500000)
     await step(
         "upload-download",

@@ -1,5 +1,5 @@
-"""PyPI deepagents does a code review in a sandbox, through langchain-sandbox-opensandbox. Its model is a script that plays
-fixed tool calls, so that no network is needed; all else is as it comes. Then the history has to show each of its steps."""
+"""PyPI deepagents does a code review in a sandbox, through langchain-sandbox-opensandbox. Its model is a script. Then the history
+has to show each of its steps."""
 
 import asyncio
 import base64
@@ -8,14 +8,12 @@ import re
 from datetime import timedelta
 
 from deepagents import create_deep_agent
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_opensandbox import OpenSandboxBackend
 from opensandbox import SandboxSync
 from opensandbox.config import ConnectionConfigSync
 
 from harness import IMAGE, A, done, history, need, step
+from scripted import Script, play
 
 ACTOR = {"id": "code-reviewer", "thread_id": "review-001", "run_id": "run-20260720"}
 HEADERS = {"X-Agent-Id": ACTOR["id"], "X-Thread-Id": ACTOR["thread_id"], "X-Run-Id": ACTOR["run_id"]}
@@ -73,26 +71,6 @@ CALLS = [
 ]
 
 
-class Script(BaseChatModel):
-    """A chat model that says what stands in CALLS, whatever it is told."""
-
-    @property
-    def _llm_type(self):
-        return "script"
-
-    def bind_tools(self, tools, **_):
-        return self
-
-    def _generate(self, messages, stop=None, run_manager=None, **_):
-        turn = sum(isinstance(m, ToolMessage) for m in messages)
-        if turn == len(CALLS):
-            message = AIMessage("The review is done.")
-        else:
-            name, tool, arguments, _text = CALLS[turn]
-            message = AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": name}])
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-
 def create():
     """Makes a sandbox with a repository to be cloned, which is not the agent's doing."""
     config = ConnectionConfigSync(domain=A.hostport, protocol=A.scheme, api_key=A.key, use_server_proxy=A.proxy)
@@ -110,12 +88,13 @@ def review(sandbox_id):
         domain=A.hostport, protocol=A.scheme, api_key=A.key, use_server_proxy=A.proxy, headers=HEADERS
     )
     sandbox = SandboxSync.connect(sandbox_id, connection_config=config)
-    agent = create_deep_agent(model=Script(), backend=OpenSandboxBackend(sandbox=sandbox))
+    script = Script(calls=[call[:3] for call in CALLS], end="The review is done.")
+    agent = create_deep_agent(model=script, backend=OpenSandboxBackend(sandbox=sandbox))
     task = f"Clone /srv/upstream, review it for security issues, mend them, and write a report to {REPORT}"
-    said = agent.invoke({"messages": [("user", task)]}, config={"recursion_limit": 100})["messages"]
+    last, results = play(agent, task)
     sandbox.close()
-    need(said[-1].text == "The review is done.", said[-1])
-    return {m.tool_call_id: m for m in said if isinstance(m, ToolMessage)}
+    need(last == "The review is done.", last)
+    return results
 
 
 def plain(operation):
