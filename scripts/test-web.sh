@@ -3,8 +3,8 @@
 # browser, at the built server, with real sandboxes.
 source "$(dirname "$0")/lib.sh"
 
-# chromium prints the path of Debian's Chromium, and installs it as root.
-chromium() {
+# find_chromium prints the path of Debian's Chromium, and installs it as root.
+find_chromium() {
   command -v chromium && return
   say "installing Chromium, and letters for Chinese"
   if ((EUID == 0)) && command -v apt-get >/dev/null; then
@@ -22,7 +22,7 @@ page_packages
 build
 need_isolation test-web
 export_environment
-CHROMIUM=$(chromium)
+CHROMIUM=$(find_chromium)
 export CHROMIUM
 npm --prefix web run --silent test
 npm --prefix web run --silent journeys
