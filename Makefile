@@ -44,10 +44,12 @@ test-clients: ## run the public OpenSandbox clients against glassbox serve (CLIE
 fuzz: ## run each fuzz target for FUZZTIME (30s)
 	@scripts/fuzz.sh
 
-ci: ## what CI runs: test, check, test-clients, fuzz
+ci: ## what CI runs: test, check, test-clients, test-opensandbox, test-web, fuzz
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory test-clients
+	@$(MAKE) --no-print-directory test-opensandbox
+	@$(MAKE) --no-print-directory test-web
 	@$(MAKE) --no-print-directory fuzz
 
 soak: ## many sandboxes, and many kills: what the tests do a few times only
