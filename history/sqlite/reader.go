@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/glassboxhq/glassbox/internal/prepared"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -50,7 +51,7 @@ func (s *Store) reader() (*sql.DB, error) {
 // openReaders opens the file for reading. It returns nil if the file holds no
 // history yet.
 func (s *Store) openReaders(dsn string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", dsn)
+	db, err := prepared.Open(dsn)
 	if err != nil {
 		return nil, err
 	}

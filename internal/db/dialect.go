@@ -18,6 +18,8 @@ import (
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
+
+	"github.com/glassboxhq/glassbox/internal/prepared"
 )
 
 // dialect is where the two databases differ.
@@ -95,7 +97,7 @@ func connectSQLite(path string) (*DB, error) {
 		values["_pragma"] = append(values["_pragma"],
 			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "journal_mode(wal)", "foreign_keys(1)", "synchronous(full)")
 		name := url.URL{Scheme: "file", Path: abs, RawQuery: values.Encode()}
-		p, err := sql.Open("sqlite", name.String())
+		p, err := prepared.Open(name.String())
 		if err == nil {
 			p.SetMaxOpenConns(conns)
 			p.SetMaxIdleConns(conns)
