@@ -41,13 +41,11 @@ type answer struct {
 }
 
 func (a *answer) info() *sandbox.Info {
+	metadata, name := wire.TakeName(a.Metadata)
 	info := &sandbox.Info{
-		ID: a.ID, InstanceID: a.Metadata[wire.MetaInstance], Name: a.Extensions[wire.ExtName],
+		ID: a.ID, InstanceID: metadata[wire.MetaInstance], Name: cmp.Or(a.Extensions[wire.ExtName], name, metadata[wire.MetaName]),
 		State: a.Status.State, Reason: a.Status.Reason, Message: a.Status.Message,
-		Image: a.Image.URI, Snapshot: a.Snapshot, Metadata: a.Metadata, CreatedAt: a.CreatedAt, ChangedAt: a.Status.Changed,
-	}
-	if info.Name == "" {
-		info.Name = a.Metadata[wire.MetaName]
+		Image: a.Image.URI, Snapshot: a.Snapshot, Metadata: metadata, CreatedAt: a.CreatedAt, ChangedAt: a.Status.Changed,
 	}
 	if a.ExpiresAt != nil {
 		info.ExpiresAt = *a.ExpiresAt
@@ -61,18 +59,8 @@ func (p *Provider) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 	if err := ValidateSpec(spec); err != nil {
 		return nil, err
 	}
-	metadata := maps.Clone(spec.Metadata)
-	if metadata == nil {
-		metadata = map[string]string{}
-	}
-	if metadata[wire.MetaInstance] == "" {
-		metadata[wire.MetaInstance] = id.New()
-	}
-	if isLabel(spec.Name) {
-		metadata[wire.MetaName] = spec.Name
-	}
 	body := map[string]any{
-		"entrypoint": spec.Entrypoint, "resourceLimits": map[string]string{}, "metadata": metadata, "extensions": extensions(spec),
+		"entrypoint": spec.Entrypoint, "resourceLimits": map[string]string{}, "metadata": metadata(spec), "extensions": extensions(spec),
 	}
 	if spec.Snapshot == "" {
 		image := map[string]any{"uri": spec.Image}
@@ -110,6 +98,30 @@ func (p *Provider) Create(ctx context.Context, spec *sandbox.Spec) (*sandbox.Inf
 	// The answer to this one request leaves out what it was made from.
 	info.Image, info.Snapshot = cmp.Or(info.Image, spec.Image), spec.Snapshot
 	return info, nil
+}
+
+// metadata is what a service keeps of a sandbox: others read the name where a
+// label can hold it. Snapshots of some services bring the metadata of the sandbox
+// that they were taken of, whose name must not hold.
+func metadata(spec *sandbox.Spec) map[string]string {
+	labels := maps.Clone(spec.Metadata)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[wire.MetaInstance] = cmp.Or(labels[wire.MetaInstance], id.New())
+	if spec.Name == "" {
+		return labels
+	}
+	readable := isLabel(spec.Name)
+	if readable {
+		labels[wire.MetaName] = spec.Name
+	} else if spec.Snapshot != "" {
+		labels[wire.MetaName] = ""
+	}
+	if spec.Snapshot != "" || !readable {
+		maps.Copy(labels, wire.NameLabels(spec.Name))
+	}
+	return labels
 }
 
 func extensions(spec *sandbox.Spec) map[string]string {

@@ -456,7 +456,7 @@ func TestNames(t *testing.T) {
 			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 				t.Error(err)
 			}
-			_ = json.NewEncoder(w).Encode(map[string]any{"id": boxID, "extensions": body.Extensions, "metadata": body.Metadata})
+			_ = json.NewEncoder(w).Encode(map[string]any{"id": boxID, "metadata": body.Metadata}) // as Docker's: no extensions
 		}, nil)
 		info, err := p.Create(t.Context(), &sandbox.Spec{Image: "i", Name: name})
 		if !tt.ok {
@@ -470,6 +470,14 @@ func TestNames(t *testing.T) {
 		}
 		if label, ok := body.Metadata[wire.MetaName]; ok != tt.label || ok && label != name {
 			t.Errorf("%q: got the label %q, %v", name, label, ok)
+		}
+		if text, ok := info.Metadata[wire.MetaExactName]; ok {
+			t.Errorf("%q: the metadata shows how the name is kept, %q", name, text)
+		}
+		for key, value := range body.Metadata {
+			if len(value) > 63 || strings.Trim(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+				t.Errorf("%q: no service takes %s: %q", name, key, value)
+			}
 		}
 		if body.Metadata[wire.MetaInstance] == "" {
 			t.Errorf("%q: no instance id", name)

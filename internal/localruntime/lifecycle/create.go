@@ -205,8 +205,9 @@ func (req *createRequest) image() string {
 }
 
 func (req *createRequest) spec() (*sandbox.Spec, error) {
+	metadata, _ := wire.TakeName(req.Metadata) // the extension has it
 	spec := &sandbox.Spec{
-		Image: req.image(), Snapshot: req.SnapshotID, Metadata: req.Metadata, Entrypoint: req.Entrypoint,
+		Image: req.image(), Snapshot: req.SnapshotID, Metadata: metadata, Entrypoint: req.Entrypoint,
 		Limits: req.ResourceLimits, Env: map[string]string{},
 		Name: req.Extensions[wire.ExtName], Workdir: req.Extensions[wire.ExtWorkdir], Network: req.Extensions[wire.ExtNetwork],
 		History: req.Extensions[wire.ExtHistory],
