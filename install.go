@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 
@@ -78,6 +79,9 @@ func (i *installer) session(ctx context.Context) (*recorded.Session, error) {
 // there returns the session with the recorder that is there.
 func (i *installer) there(ctx context.Context) (*recorded.Session, error) {
 	door, err := i.readDoor(ctx, wire.GuestHistory)
+	if errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrPermission) {
+		door, err = i.readDoor(ctx, i.home(ctx))
+	}
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return nil, &sandbox.Error{
 			Op: "open sandbox", Code: sandbox.CodeUnsupported, Sandbox: i.at.Sandbox, Message: "there is no recorder in this sandbox: what is done there is not recorded",
@@ -87,6 +91,17 @@ func (i *installer) there(ctx context.Context) (*recorded.Session, error) {
 		return nil, err
 	}
 	return i.adopt(ctx, door)
+}
+
+// home is the recorder's folder of a user who may not make the usual one. Where
+// nothing tells it, there is none but that.
+func (i *installer) home(ctx context.Context) string {
+	res, err := i.execd.Run(ctx, &sandbox.Command{Line: `printf %s "$HOME"`, Timeout: i.service.opts.RequestTimeout})
+	if err != nil {
+		return wire.GuestHistory
+	}
+	home := strings.TrimSuffix(string(res.Stdout), "\n") // which execd may have added
+	return path.Join("/", home, path.Base(wire.GuestHistory))
 }
 
 // errNewer is a recorder of a later Glassbox.
