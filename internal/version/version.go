@@ -11,22 +11,46 @@ import (
 // Number is the version that this tree will be released as.
 const Number = "0.1.0"
 
-// String returns the version of the running program: that of the module if it
-// was built as one, else Number with the commit it was built from.
+// module is ours, which is the main one of our own programs only.
+const module = "github.com/glassboxhq/glassbox"
+
+// String returns the version of Glassbox in the running program: that of the
+// module if it was built as one, else Number with the commit it was built from.
 func String() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return Number + "-dev"
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" && !strings.Contains(v, "+dirty") {
-		return strings.TrimPrefix(v, "v")
+	return Of(info)
+}
+
+// Of returns the version of Glassbox in a program.
+func Of(info *debug.BuildInfo) string {
+	v, commit := info.Main.Version, ""
+	if info.Main.Path != module {
+		v = used(info)
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return Number + "-dev+" + s.Value[:12]
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 && info.Main.Path == module {
+			commit = "+" + s.Value[:12]
 		}
 	}
-	return Number + "-dev"
+	// Go stamps a tree without tags as older than any release.
+	tree := v == "" || v == "(devel)" || strings.Contains(v, "+dirty") || commit != "" && strings.HasPrefix(v, "v0.0.0-")
+	if tree {
+		return Number + "-dev" + commit
+	}
+	return strings.TrimPrefix(v, "v")
+}
+
+// used is the version of our module that another's program uses.
+func used(info *debug.BuildInfo) string {
+	for _, dep := range info.Deps {
+		if dep.Path == module && dep.Replace == nil {
+			return dep.Version
+		}
+	}
+	return ""
 }
 
 // Less reports whether version a is older than b. Builds of a tree that was
