@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/glassboxhq/glassbox/internal/id"
 	"github.com/glassboxhq/glassbox/internal/wire"
@@ -148,38 +147,6 @@ func extensions(spec *sandbox.Spec) map[string]string {
 		ext[wire.ExtFileChanges] = "off"
 	}
 	return ext
-}
-
-// ValidateSpec tells what of a spec no service can be asked for.
-func ValidateSpec(spec *sandbox.Spec) error {
-	switch {
-	case spec == nil || strings.TrimSpace(spec.Image) == "" && spec.Snapshot == "":
-		return sandbox.Invalid("image", "must not be empty")
-	case spec.Image != "" && spec.Snapshot != "":
-		return sandbox.Invalid("snapshot", "brings its own image; give one of the two")
-	case utf8.RuneCountInString(spec.Name) > 128:
-		return sandbox.Invalid("name", "must be at most 128 characters")
-	case !utf8.ValidString(spec.Name) || strings.IndexFunc(spec.Name, unicode.IsControl) >= 0:
-		return sandbox.Invalid("name", "must not contain control characters")
-	case spec.Timeout < 0:
-		return sandbox.Invalid("timeout", "must be positive, or absent for the service's own default")
-	case spec.Timeout > 0 && spec.Timeout < time.Minute:
-		return sandbox.Invalid("timeout", "must be at least a minute")
-	case spec.Workdir != "" && !strings.HasPrefix(spec.Workdir, "/"):
-		return sandbox.Invalid("workdir", "must be an absolute path")
-	}
-	return sandbox.ValidateEnv(spec.Env)
-}
-
-// isLabel reports whether a service takes a value as metadata.
-func isLabel(s string) bool {
-	alnum := func(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-	if s == "" || len(s) > 63 || !alnum(s[0]) || !alnum(s[len(s)-1]) {
-		return false
-	}
-	return strings.IndexFunc(s, func(r rune) bool {
-		return r > 127 || !alnum(byte(r)) && !strings.ContainsRune("._-", r)
-	}) < 0
 }
 
 // Get implements sandbox.Provider.

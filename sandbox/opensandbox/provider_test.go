@@ -497,7 +497,19 @@ func TestInvalid(t *testing.T) {
 		"no image":         {&sandbox.Spec{Image: " "}, "image"},
 		"short life":       {&sandbox.Spec{Image: "i", Timeout: time.Second}, "timeout"},
 		"negative life":    {&sandbox.Spec{Image: "i", Timeout: -1}, "timeout"},
+		"endless life":     {&sandbox.Spec{Image: "i", Timeout: 1 << 62}, "timeout"},
 		"relative workdir": {&sandbox.Spec{Image: "i", Workdir: "w"}, "workdir"},
+		"an odd image":     {&sandbox.Spec{Image: "a b"}, "image"},
+		"an odd snapshot":  {&sandbox.Spec{Snapshot: "../x"}, "snapshot"},
+		"odd memory":       {&sandbox.Spec{Image: "i", Limits: map[string]string{"memory": "1.5Gi"}}, "limits.memory"},
+		"no memory":        {&sandbox.Spec{Image: "i", Limits: map[string]string{"memory": "0"}}, "limits.memory"},
+		"odd processors":   {&sandbox.Spec{Image: "i", Limits: map[string]string{"cpu": "half"}}, "limits.cpu"},
+		"an empty limit":   {&sandbox.Spec{Image: "i", Limits: map[string]string{"gpu": ""}}, "limits.gpu"},
+		"no label":         {&sandbox.Spec{Image: "i", Metadata: map[string]string{"a": "x y"}}, "metadata.a"},
+		"a new line":       {&sandbox.Spec{Image: "i", Metadata: map[string]string{"a": "x\n"}}, "metadata.a"},
+		"no key":           {&sandbox.Spec{Image: "i", Metadata: map[string]string{"a b": "x"}}, "metadata"},
+		"a reserved key":   {&sandbox.Spec{Image: "i", Metadata: map[string]string{"opensandbox.io/id": "x"}}, "metadata"},
+		"no domain":        {&sandbox.Spec{Image: "i", Metadata: map[string]string{"A_b/c": "x"}}, "metadata"},
 		"= in a name":      {&sandbox.Spec{Image: "i", Env: map[string]string{"A=B": secret}}, "env"},
 		"NUL in a value":   {&sandbox.Spec{Image: "i", Env: map[string]string{"A": secret + "\x00"}}, "env"},
 		"not UTF-8":        {&sandbox.Spec{Image: "i", Env: map[string]string{"A": secret + "\xff"}}, "env"},
@@ -518,6 +530,31 @@ func TestInvalid(t *testing.T) {
 				t.Errorf("%s %q: got %v, want it refused", name, id, err)
 			}
 		}
+	}
+}
+
+// All that is wrong is told at once: field, value and rule.
+func TestAllFaults(t *testing.T) {
+	err := opensandbox.ValidateSpec(&sandbox.Spec{
+		Image: " ", Name: "a\nb", Timeout: time.Second, Workdir: "w", Limits: map[string]string{"cpu": "half", "memory": "1.5Gi"},
+		Metadata: map[string]string{"a": "x y", "b c": ""}, Env: map[string]string{"A=B": "s3cret-value"},
+	})
+	for _, want := range []string{
+		`image: is " "`, `name: is "a\nb"`, `timeout: is "1s"`, `workdir: is "w"`, `limits.cpu: is "half"`, `limits.memory: is "1.5Gi"`,
+		`metadata.a: is "x y"`, `metadata: is "b c"`, `env: the name`,
+	} {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("got\n%v\nwant %s in it", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "s3cret-value") {
+		t.Errorf("it tells a value of the environment: %v", err)
+	}
+	if err := opensandbox.ValidateSpec(&sandbox.Spec{
+		Image: "registry.example:5000/a/b@sha256:0123", Name: "研究员", Timeout: time.Hour, Workdir: "/w", Metadata: map[string]string{"a.example/b": "", "team": "red"},
+		Limits: map[string]string{"cpu": "0.5", "memory": "512Mi", "gpu": "all", "pids": "100"}, Env: map[string]string{"A": "b"},
+	}); err != nil {
+		t.Error(err)
 	}
 }
 
