@@ -180,6 +180,19 @@ type Consumer interface {
 	Acknowledge(ctx context.Context, consumer string, seq int64) error
 }
 
+// ConsumerLister tells of the consumers that what they have not read is kept
+// for.
+type ConsumerLister interface {
+	Consumers(ctx context.Context) ([]*ConsumerState, error)
+}
+
+// ConsumerState is how far a consumer has read.
+type ConsumerState struct {
+	ID           string    `json:"id"`
+	Acknowledged int64     `json:"acknowledged_seq"`
+	UpdatedAt    time.Time `json:"updated_at"`
+}
+
 // Pruner is a Store that can delete by age and size.
 type Pruner interface {
 	Prune(ctx context.Context) (*Pruned, error)

@@ -41,6 +41,35 @@ func (s *Store) Acknowledge(ctx context.Context, consumer string, seq int64) err
 	})
 }
 
+// Consumers implements [history.ConsumerLister]: those that are active.
+func (s *Store) Consumers(ctx context.Context) (list []*history.ConsumerState, err error) {
+	if db, err := s.reader(); err != nil || db == nil {
+		return nil, err
+	}
+	since := history.FormatTime(s.opts.Now().Add(-s.consumersLast()))
+	err = s.read(ctx, "list consumers", func(q *sql.Tx) error {
+		list = nil
+		rows, err := q.QueryContext(ctx, `
+			select consumer_id, acknowledged_seq, updated_at from history_consumers where updated_at >= ? order by consumer_id limit 1000`, since)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id, at anyText
+			var read anyNumber
+			if err := rows.Scan(&id, &read, &at); err != nil {
+				return err
+			}
+			c := &history.ConsumerState{ID: id.text, Acknowledged: read.n}
+			c.UpdatedAt, _ = history.ParseTime(at.text)
+			list = append(list, c)
+		}
+		return rows.Err()
+	})
+	return list, err
+}
+
 // Prune implements [history.Pruner]. It deletes operations whose time is
 // over, and, if the policy is to delete the oldest, these until the used pages
 // fit the limit. It spares what runs, and what an active consumer has not read

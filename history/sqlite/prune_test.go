@@ -220,3 +220,19 @@ func TestPruneLease(t *testing.T) {
 		t.Errorf("Prune gave %+v", p)
 	}
 }
+
+// A consumer that has said nothing for long is none.
+func TestConsumers(t *testing.T) {
+	c := newClock()
+	s := openClock(t, c, sqlite.Options{})
+	if list, err := s.Consumers(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("before anything: got %v, %v", list, err)
+	}
+	must(t, s.Acknowledge(t.Context(), "gone", 7))
+	c.now = c.now.Add(31 * day)
+	must(t, s.Acknowledge(t.Context(), "mirror", 9))
+	list, err := s.Consumers(t.Context())
+	if err != nil || len(list) != 1 || list[0].ID != "mirror" || list[0].Acknowledged != 9 {
+		t.Errorf("got %+v, %v, want the one that is active", list, err)
+	}
+}

@@ -151,6 +151,18 @@ func (s *Server) readChanges(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, feed)
 }
 
+func (s *Server) listConsumers(w http.ResponseWriter, r *http.Request) error {
+	lister, ok := s.store.(history.ConsumerLister)
+	if !ok {
+		return &sandbox.Error{Op: "list consumers", Code: sandbox.CodeUnsupported}
+	}
+	list, err := lister.Consumers(r.Context())
+	if err != nil {
+		return err
+	}
+	return answer(w, append([]*history.ConsumerState{}, list...))
+}
+
 func (s *Server) acknowledge(w http.ResponseWriter, r *http.Request) error {
 	consumer, ok := s.store.(history.Consumer)
 	if !ok {

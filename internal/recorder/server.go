@@ -104,6 +104,7 @@ func New(session Session, store history.Store, opts *Options) *Server {
 		"GET " + wire.PathOp:         s.getOperation,
 		"GET " + wire.PathOutput:     s.readOutput,
 		"GET " + wire.PathChanges:    s.readChanges,
+		"GET " + wire.PathReaders:    s.listConsumers,
 		"PUT " + wire.PathAck:        s.acknowledge,
 		"POST " + wire.PathPrune:     s.prune,
 		"GET " + wire.PathConfig:     s.getConfig,

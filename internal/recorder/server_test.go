@@ -225,6 +225,9 @@ func TestHistoryRoutes(t *testing.T) {
 	if err := h.Acknowledge(ctx, "a consumer", feed.Next); err != nil {
 		t.Error(err)
 	}
+	if list, err := h.Consumers(ctx); err != nil || len(list) != 1 || list[0].ID != "a consumer" || list[0].Acknowledged != feed.Next || list[0].UpdatedAt.IsZero() {
+		t.Errorf("got %+v, %v, want the consumer", list, err)
+	}
 	if _, err := h.Prune(ctx); err != nil {
 		t.Error(err)
 	}

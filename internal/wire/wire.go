@@ -77,6 +77,7 @@ const (
 	PathOutput   = Root + "/operations/{id}/output"   // GET ?stream=&offset=&length= → bytes
 	PathMoments  = Root + "/operations/{id}/terminal" // GET → lines, as history.EncodeTerminal writes them
 	PathChanges  = Root + "/changes"                  // GET ?after=&limit=&wait= → history.Feed
+	PathReaders  = Root + "/consumers"                // GET → [history.ConsumerState]
 	PathAck      = Root + "/consumers/{id}"           // PUT ?seq=
 	PathPrune    = Root + "/prune"                    // POST → history.Pruned
 	PathConfig   = Root + "/history/config"           // GET → history.StoredConfig; PUT history.ConfigChange → the same

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -20,6 +19,7 @@ type History struct{ s *Session }
 var _ interface {
 	history.Recording
 	history.Consumer
+	history.ConsumerLister
 	history.Pruner
 	history.Configurer
 } = (*History)(nil)
@@ -116,8 +116,15 @@ func (h *History) Changes(ctx context.Context, query *history.ChangeQuery) (*his
 func (h *History) Acknowledge(ctx context.Context, consumer string, seq int64) error {
 	query := offsetQuery(map[string]int64{"seq": seq})
 	return h.s.again(ctx, func(ctx context.Context) error {
-		return h.s.once(ctx, &request{op: "acknowledge", method: http.MethodPut, path: wire.Path(wire.PathAck, url.PathEscape(consumer)), query: query}, nil)
+		return h.s.once(ctx, &request{op: "acknowledge", method: http.MethodPut, path: wire.Path(wire.PathAck, consumer), query: query}, nil)
 	})
+}
+
+// Consumers implements history.ConsumerLister.
+func (h *History) Consumers(ctx context.Context) ([]*history.ConsumerState, error) {
+	var list []*history.ConsumerState
+	err := h.s.get(ctx, "list consumers", wire.PathReaders, nil, &list)
+	return list, err
 }
 
 // Prune implements history.Pruner.
