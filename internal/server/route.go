@@ -63,12 +63,14 @@ var accesses = map[string]access{
 	"resume-sandbox": {door.Operator, door.SandboxesWrite, "sandbox.resume"},
 	"renew-sandbox":  {door.Operator, door.SandboxesWrite, "sandbox.renew"},
 
-	"list-operations":   {door.Viewer, door.HistoryRead, ""},
-	"get-operation":     {door.Viewer, door.HistoryRead, "history.read"},
-	"search-operations": {door.Viewer, door.HistoryRead, "history.search"},
-	"get-output":        {door.Viewer, door.HistoryRead, "history.read_output"},
-	"follow-operations": {door.Viewer, door.HistoryRead, ""},
-	"follow-all":        {door.Viewer, door.HistoryRead, ""},
+	"list-operations":      {door.Viewer, door.HistoryRead, ""},
+	"get-operation":        {door.Viewer, door.HistoryRead, "history.read"},
+	"search-operations":    {door.Viewer, door.HistoryRead, "history.search"},
+	"summarize-sandbox":    {door.Viewer, door.HistoryRead, ""},
+	"summarize-operations": {door.Viewer, door.HistoryRead, ""},
+	"get-output":           {door.Viewer, door.HistoryRead, "history.read_output"},
+	"follow-operations":    {door.Viewer, door.HistoryRead, ""},
+	"follow-all":           {door.Viewer, door.HistoryRead, ""},
 
 	// What is in a sandbox may be secret: who only looks does not see it.
 	"list-files":     {door.Operator, door.SandboxesWrite, "file.list"},

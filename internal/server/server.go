@@ -125,6 +125,7 @@ func New(opts *Options) (*Server, error) {
 	s.routeSandboxes()
 	s.routeOperations()
 	s.routeSearch()
+	s.routeSummaries()
 	s.routeMirror()
 	s.routeEvents()
 	s.routeFollowAll()

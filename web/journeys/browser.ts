@@ -41,7 +41,7 @@ export function run(at: Box, command: string, options: { agent?: string; run?: s
   return glassbox('exec', ...flags, at.id, '-c', command)
 }
 
-export const link = () => /http\S+/.exec(glassbox('login-link'))?.[0] ?? ''
+export const link = (of = state) => /http\S+/.exec(execFileSync(bin, ['login-link', '--state-dir', of], { encoding: 'utf8' }))?.[0] ?? ''
 
 let browser: Browser | undefined
 export const launch = async () => (browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] }))
@@ -62,10 +62,10 @@ export async function open(options: BrowserContextOptions = {}): Promise<{ page:
   return { page, complaints }
 }
 
-// signIn opens a page by a link.
-export async function signIn(options: BrowserContextOptions = {}) {
+// signIn opens a page by a link, of the server of a state.
+export async function signIn(options: BrowserContextOptions = {}, of = state) {
   const opened = await open(options)
-  await opened.page.goto(link())
+  await opened.page.goto(link(of))
   await opened.page.waitForURL('**/sandboxes')
   return opened
 }

@@ -627,6 +627,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count the operations of a sandbox, over time and in groups, as its mirrored history has them */
+        get: operations["summarize-sandbox"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/connections/{connection}/sandboxes/{sandbox}/terminals": {
         parameters: {
             query?: never;
@@ -831,6 +848,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count the operations of all mirrored histories, over time and in groups */
+        get: operations["summarize-operations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tokens": {
         parameters: {
             query?: never;
@@ -962,6 +996,18 @@ export interface components {
              * @description when it answered last; absent: never
              */
             seen_at?: string;
+        };
+        Bin: {
+            /** Format: int64 */
+            failed: number;
+            /**
+             * Format: int64
+             * @description of the parts, from 0
+             */
+            no: number;
+            /** Format: int64 */
+            operations: number;
+            type: string;
         };
         "Change-own-passwordRequest": {
             /**
@@ -1178,6 +1224,24 @@ export interface components {
             skipped?: number;
             /** @description there are more */
             truncated: boolean;
+        };
+        Group: {
+            /** @description of whom the grouping tells */
+            actor: components["schemas"]["Actor"];
+            /** @description of a run */
+            connection?: string;
+            /** Format: int64 */
+            failed: number;
+            /** Format: date-time */
+            from: string;
+            /** Format: int64 */
+            operations: number;
+            /** @description of a run */
+            sandbox?: string;
+            /** @description of operations without a run */
+            source?: string;
+            /** Format: date-time */
+            to: string;
         };
         Hit: {
             /** @description id of the connection */
@@ -1593,6 +1657,31 @@ export interface components {
             operation_id: string;
             /** Format: date-time */
             started_at: string;
+        };
+        Summary: {
+            /** @description those that hold something */
+            bins: components["schemas"]["Bin"][];
+            /**
+             * Format: int64
+             * @description failed, timeout or unknown
+             */
+            failed: number;
+            /**
+             * Format: date-time
+             * @description the first beginning
+             */
+            from?: string;
+            /** @description that were at work last stand first; at most 1000 */
+            groups: components["schemas"]["Group"][];
+            /** @description there are more groups */
+            more: boolean;
+            /** Format: int64 */
+            operations: number;
+            /**
+             * Format: date-time
+             * @description the last end
+             */
+            to?: string;
         };
         "Take-snapshotRequest": {
             name?: string;
@@ -4228,6 +4317,58 @@ export interface operations {
             };
         };
     };
+    "summarize-sandbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Summary"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
     "list-terminals": {
         parameters: {
             query?: {
@@ -4921,6 +5062,59 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "summarize-operations": {
+        parameters: {
+            query?: {
+                /** @description id of a connection */
+                connection?: string;
+                /** @description id of a sandbox */
+                sandbox?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Summary"];
+                };
             };
             /** @description An error */
             default: {

@@ -10,8 +10,8 @@ export function lane(type: string): Lane {
   return type.startsWith('terminal.') ? 'terminal' : 'other'
 }
 
-const reads = new Set(['file.read', 'file.list', 'file.stat', 'file.glob', 'file.grep', 'file.download'])
-export const isRead = (op: Operation) => reads.has(op.type)
+const reads = new Set(['file.read', 'file.list', 'file.stat', 'file.glob', 'file.grep', 'file.download', 'history.read', 'history.read_output', 'history.search', 'history.export'])
+export const isRead = (type: string) => reads.has(type)
 
 export const isGap = (op: Operation) => op.type === 'history.gap' || op.type === 'recorder.restarted'
 

@@ -61,7 +61,8 @@ export function picks(search: HistorySearch, row: Row): boolean | undefined {
   return fits
 }
 
-export const shown = (search: HistorySearch, row: Row) => Boolean(search.reads || search.type || search.q || search.path || !isRead(row.op))
+export const shownReads = (search: HistorySearch) => Boolean(search.reads || search.type || search.q || search.path)
+export const shown = (search: HistorySearch, row: Row) => shownReads(search) || !isRead(row.op.type)
 
 // readTyped takes name:value out of what was typed, the rest is looked for.
 export function readTyped(text: string): HistorySearch {

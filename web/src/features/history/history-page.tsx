@@ -5,10 +5,11 @@ import { Button } from '@/components/ui/button'
 import { Details, copyLink } from '@/features/history/details'
 import { ExportDialog } from '@/features/history/export-dialog'
 import { FilterBar } from '@/features/history/filter-bar'
-import { type HistorySearch, filterNames, isFiltered, picks, placeKey, shown } from '@/features/history/filter'
+import { type HistorySearch, filterNames, isFiltered, picks, placeKey, shown, shownReads } from '@/features/history/filter'
 import { HistoryList } from '@/features/history/history-view'
 import { type Row, merge, ofHit, rowKey, rowsQuery } from '@/features/history/rows'
 import { Strip } from '@/features/history/strip'
+import { summaryQuery, totals } from '@/features/history/summary'
 import { type Hit, type Operation, type Place, Problem, sandboxPath } from '@/lib/api'
 import { cn } from '@/lib/cn'
 import { useKeys } from '@/lib/hooks'
@@ -89,6 +90,9 @@ export function History(props: Props) {
   const [exporting, setExporting] = useState(false)
   const all = useMemo(() => found.data?.pages.flatMap((page) => page.rows) ?? [], [found.data])
   const rows = useMemo(() => all.filter((row) => shown(search, row)), [all, search.reads, search.type, search.q, search.path]) // eslint-disable-line react-hooks/exhaustive-deps -- shown looks at these
+  const grouping = search.group ?? (search.q ? 'none' : 'run')
+  const { data: summary } = useQuery({ ...summaryQuery(scope, search, grouping), enabled: !search.q && found.isSuccess && found.hasNextPage })
+  const counts = useMemo(() => totals(summary, grouping), [summary, grouping])
   const selected = useSelected(scope, search.op, all)
   const open = useCallback((row: Row | undefined) => onSearch({ op: row && (scope ? row.op.id : rowKey(row)) }, true), [onSearch, scope])
   const more = useCallback(() => void found.fetchNextPage(), [found.fetchNextPage]) // eslint-disable-line react-hooks/exhaustive-deps -- it stays the same
@@ -105,7 +109,7 @@ export function History(props: Props) {
   return (
     <div className="flex min-h-0 flex-1 flex-col">
       <FilterBar search={search} onSearch={onSearch} live={live} sandboxName={names} onExport={() => setExporting(true)} />
-      {rows.length > 0 && <Strip rows={rows} selected={row} live={live === 'live' && !search.until} zoomed={Boolean(search.since || search.until)} onRange={range} onJump={(time) => setJump({ time })} />}
+      {rows.length > 0 && <Strip rows={rows} summary={found.hasNextPage ? summary : undefined} reads={shownReads(search)} selected={row} live={live === 'live' && !search.until} zoomed={Boolean(search.since || search.until)} onRange={range} onJump={(time) => setJump({ time })} />}
       <p role="status" className="sr-only">{said.length > 0 && w.history.spoken(said.length, said.filter((one) => hasFailed(one.op)).length)}</p>
       <div className="relative flex min-h-0 flex-1">
         <div className="flex min-w-0 flex-1 flex-col">
@@ -117,7 +121,7 @@ export function History(props: Props) {
           )}
           {found.isSuccess && (rows.length > 0 || found.hasNextPage) && (
             <HistoryList
-              rows={rows} grouping={search.group ?? (search.q ? 'none' : 'run')} selected={row && rowKey(row)} whole={!found.hasNextPage} loadingMore={found.isFetchingNextPage} held={held.length} jump={jump} sandboxName={scope ? undefined : names}
+              rows={rows} grouping={grouping} totals={counts} selected={row && rowKey(row)} whole={!found.hasNextPage} loadingMore={found.isFetchingNextPage} held={held.length} jump={jump} sandboxName={scope ? undefined : names}
               onOpen={open} onMore={more} onTop={setTop} onHeld={takeHeld}
               foot={<p className="px-5 py-3 text-center text-sm text-faint">{found.hasNextPage ? w.history.loading : w.history.end}</p>}
             />

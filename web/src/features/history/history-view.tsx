@@ -4,13 +4,14 @@ import { Button } from '@/components/ui/button'
 import { type Grouping, placeKey } from '@/features/history/filter'
 import { GapRow, GroupRow, OperationRow, hasPeek } from '@/features/history/row'
 import { type Item, type Row, itemsOf, rowKey } from '@/features/history/rows'
+import type { Total } from '@/features/history/summary'
 import { cn } from '@/lib/cn'
 import { useKeys, usePhone } from '@/lib/hooks'
 import { hasFailed, isGap } from '@/lib/operation'
 import { useWords } from '@/lib/words'
 
 type Props = {
-  rows: Row[]; grouping: Grouping; selected?: string; whole: boolean; loadingMore: boolean; held: number; jump?: { time: number }; sandboxName?: (key: string) => string
+  rows: Row[]; grouping: Grouping; selected?: string; whole: boolean; loadingMore: boolean; held: number; jump?: { time: number }; totals?: Map<string, Total>; sandboxName?: (key: string) => string
   onOpen: (row: Row | undefined) => void; onMore: () => void; onTop: (top: boolean) => void; onHeld: () => void; foot?: ReactNode
 }
 
@@ -23,7 +24,7 @@ function heightOf(item: Item | undefined, phone: boolean, selected: string | und
 }
 
 // HistoryList shows as many rows as fit, of however many there are.
-export function HistoryList({ rows, grouping, selected, whole, loadingMore, held, jump, sandboxName, onOpen, onMore, onTop, onHeld, foot }: Props) {
+export function HistoryList({ rows, grouping, selected, whole, loadingMore, held, jump, totals, sandboxName, onOpen, onMore, onTop, onHeld, foot }: Props) {
   const w = useWords()
   const phone = usePhone()
   const scroller = useRef<HTMLDivElement>(null)
@@ -67,7 +68,7 @@ export function HistoryList({ rows, grouping, selected, whole, loadingMore, held
   }, [jump]) // eslint-disable-line react-hooks/exhaustive-deps -- only when another place is asked for
 
   const cell = (item: Item) => {
-    if (item.kind === 'group') return <GroupRow group={item.group} open={item.open} whole={whole} sandbox={grouping === 'run' ? sandboxName?.(placeKey(item.group.row.at)) : undefined} onToggle={toggle} />
+    if (item.kind === 'group') return <GroupRow group={item.group} open={item.open} whole={whole} total={totals?.get(item.key)} sandbox={grouping === 'run' ? sandboxName?.(placeKey(item.group.row.at)) : undefined} onToggle={toggle} />
     if (item.kind === 'more') {
       return (
         <div role="row" className="h-full"><div role="gridcell" className="h-full">

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { cell } from '@/features/history/export'
 import { asked, picks, readSearch, readTyped } from '@/features/history/filter'
 import { type Row, grouped, itemsOf, merge } from '@/features/history/rows'
+import { totals } from '@/features/history/summary'
 
 const row = (id: string, change: Partial<Row['op']> = {}): Row => ({
   at: { connection: 'local', sandbox: 'box' }, snippets: [],
@@ -38,4 +39,11 @@ test('runs are grouped, long ones folded', () => {
   const rows = [...Array.from({ length: 30 }, (_, i) => row(String(i))), row('x', { actor: { type: 'agent', id: 'b' }, status: 'failed' })]
   expect(grouped(rows, 'run').map((one) => [one.rows.length, one.failed])).toEqual([[30, 0], [1, 1]])
   expect(itemsOf(rows, 'run', new Set(), new Set()).map((one) => one.kind)).toEqual(['group', ...Array.from({ length: 12 }, () => 'row'), 'more', 'group', 'row'])
+})
+
+test('what the server counts is told at the group in the list', () => {
+  const counted = { operations: 150, failed: 3, from: '', to: '' }
+  const summary = { operations: 150, failed: 3, bins: [], more: false, groups: [{ connection: 'local', sandbox: 'box', actor: { type: 'agent', id: 'a', run_id: 'r' }, ...counted }, { connection: 'local', sandbox: 'box', actor: { type: 'user', id: 'u' }, source: 'console', ...counted }] }
+  const byRun = totals(summary, 'run')
+  expect(grouped([row('1'), row('2', { source: 'console', actor: { type: 'user', id: 'u' } })], 'run').map((group) => byRun.get(group.key)?.operations)).toEqual([150, 150])
 })

@@ -8,6 +8,7 @@ import { Text, Took } from '@/components/text'
 import { Tag } from '@/components/ui/tag'
 import { MiniStrip } from '@/features/history/strip'
 import type { Group, Row } from '@/features/history/rows'
+import type { Total } from '@/features/history/summary'
 import { plainText } from '@/lib/ansi'
 import type { Operation } from '@/lib/api'
 import { cn } from '@/lib/cn'
@@ -142,14 +143,17 @@ export function GapRow({ row, onOpen }: { row: Row; onOpen: (row: Row) => void }
   )
 }
 
-type GroupProps = { group: Group; open: boolean; whole: boolean; sandbox?: string; onToggle: (key: string) => void }
+type GroupProps = { group: Group; open: boolean; whole: boolean; total?: Total; sandbox?: string; onToggle: (key: string) => void }
 
-export const GroupRow = memo(function GroupRow({ group, open, whole, sandbox, onToggle }: GroupProps) {
+export const GroupRow = memo(function GroupRow({ group, open, whole, total, sandbox, onToggle }: GroupProps) {
   const w = useWords()
   const lang = useLang()
   const { actor, source } = group.row.op
   const Chevron = open ? ChevronDown : ChevronRight
   const Who = actor.type === 'user' || actor.type === 'human' ? CircleUser : Bot
+  // What is counted by the server may lag behind what has just come.
+  const all = Math.max(group.rows.length, total?.operations ?? 0)
+  const failed = Math.max(group.failed, total?.failed ?? 0)
   const who = group.grouping !== 'hour' && (group.grouping !== 'thread' || !group.name)
   return (
     <div role="row" className="h-full border-t">
@@ -166,8 +170,8 @@ export const GroupRow = memo(function GroupRow({ group, open, whole, sandbox, on
           {group.running && <Tag tone="live">{w.live.on}</Tag>}
           <span className="flex-1" />
           <MiniStrip rows={group.rows} />
-          <span className="w-16 shrink-0 text-right text-muted-foreground max-phone:w-auto">{w.history.ops(group.rows.length, `${count(group.rows.length)}${whole ? '' : '+'}`)}</span>
-          <span className="w-16 shrink-0 text-right text-fail max-phone:w-auto">{group.failed > 0 && w.history.failed(count(group.failed))}</span>
+          <span className="w-16 shrink-0 text-right text-muted-foreground max-phone:w-auto">{w.history.ops(all, `${count(all)}${whole || total ? '' : '+'}`)}</span>
+          <span className="w-16 shrink-0 text-right text-fail max-phone:w-auto">{failed > 0 && w.history.failed(count(failed))}</span>
           <span className="hidden w-24 shrink-0 text-right @min-[820px]:block"><Lines added={group.added} removed={group.removed} /></span>
           <span className="w-24 shrink-0 text-right text-muted-foreground max-desk:hidden">{group.ms > 0 && span(group.ms, lang)}</span>
         </button>

@@ -2,7 +2,7 @@
 import { type InfiniteData, infiniteQueryOptions } from '@tanstack/react-query'
 import { type Hit, type Operation, type Page, type Place, read, sandboxPath } from '@/lib/api'
 import { type Grouping, type HistorySearch, asked, placeKey } from '@/features/history/filter'
-import { actorOf, hasFailed, isRunning, lineCount } from '@/lib/operation'
+import { hasFailed, isRunning, lineCount } from '@/lib/operation'
 
 export type Row = { op: Operation; at: Place; snippets: Hit['snippets'] }
 export type Rows = { rows: Row[]; next?: string; incomplete: boolean }
@@ -51,14 +51,21 @@ export function merge<P>(data: InfiniteData<Rows, P>, news: Row[]): InfiniteData
 
 export type Group = { key: string; grouping: Grouping; name: string; row: Row; rows: Row[]; failed: number; running: boolean; added: number; removed: number; from: string; ms: number }
 
+type Actor = Operation['actor']
+const nameOfActor = (actor: Actor) => actor.id || actor.type || ''
+
+// groupKeyOf names the group of an operation; not by hour.
+export function groupKeyOf(at: Place, actor: Actor, source: string, grouping: Grouping): string {
+  const who = `${placeKey(at)} ${nameOfActor(actor)}`
+  if (grouping === 'run') return actor.run_id ? `run ${who} ${actor.run_id}` : `none ${who} ${source}`
+  if (grouping === 'thread') return `thread ${actor.thread_id ?? who}`
+  return `actor ${nameOfActor(actor)}`
+}
+
 function groupKey(row: Row, grouping: Grouping): [key: string, name: string] {
-  const { actor, started_at: at } = row.op
-  const who = `${placeKey(row.at)} ${actorOf(row.op)}`
-  if (grouping === 'run') return actor.run_id ? [`run ${who} ${actor.run_id}`, actor.run_id] : [`none ${who} ${row.op.source}`, '']
-  if (grouping === 'thread') return [`thread ${actor.thread_id ?? who}`, actor.thread_id ?? '']
-  if (grouping === 'actor') return [`actor ${actorOf(row.op)}`, '']
-  const hour = at.slice(0, 13)
-  return [`hour ${hour}`, `${hour}:00:00Z`]
+  const { actor, source, started_at: at } = row.op
+  if (grouping === 'hour') return [`hour ${at.slice(0, 13)}`, `${at.slice(0, 13)}:00:00Z`]
+  return [groupKeyOf(row.at, actor, source, grouping), (grouping === 'run' ? actor.run_id : grouping === 'thread' ? actor.thread_id : '') ?? '']
 }
 
 // grouped keeps groups in the order of the first of each that is in the list.

@@ -1,60 +1,87 @@
 import { type PointerEvent, memo, useMemo, useState } from 'react'
 import type { Row } from '@/features/history/rows'
-import { clock, count } from '@/lib/format'
+import { type Summary, bins } from '@/features/history/summary'
+import { count, moment } from '@/lib/format'
 import { useWidth } from '@/lib/hooks'
-import { type Lane, hasFailed, isGap, lane } from '@/lib/operation'
-import { useWords } from '@/lib/words'
+import { type Lane, hasFailed, isGap, isRead, lane } from '@/lib/operation'
+import { useLang, useWords } from '@/lib/words'
 
 const lanes: Lane[] = ['command', 'file', 'terminal', 'other']
 const tones: Record<Lane, string> = { command: 'var(--lane-command)', file: 'var(--lane-file)', terminal: 'var(--lane-terminal)', other: 'var(--muted-foreground)' }
 const height = 14
 
 type Marks = { used: Lane[]; ticks: Record<Lane, string>; failed: string; gaps: { x: number; w: number }[] }
+type Cell = { lane: Lane; x: number; w: number; failed: boolean }
 
-// draw writes a mark at every pixel that has one; failures are never lost in it.
-function draw(rows: Row[], from: number, to: number, width: number): Marks {
-  const used = lanes.filter((one) => one === 'command' || one === 'file' || rows.some(({ op }) => lane(op.type) === one && !isGap(op)))
-  const at = (time: number) => Math.round(((time - from) / Math.max(1, to - from)) * (width - 4))
-  const cells = new Map<string, { lane: Lane; x: number; w: number; failed: boolean }>()
-  const gaps: { x: number; w: number }[] = []
+// ofRows has a cell at every pixel that has an operation, as long as it took.
+function* ofRows(rows: Row[], at: (time: number) => number): Generator<Cell> {
   for (const { op } of rows) {
     const x = at(Date.parse(op.started_at))
-    const w = Math.max(1.5, at(Date.parse(op.started_at) + op.duration_ms) - x)
-    if (isGap(op)) gaps.push({ x, w: Math.max(4, w) })
-    const row = lane(op.type)
-    const key = `${row} ${x}`
-    const old = cells.get(key)
-    cells.set(key, { lane: row, x, w: Math.max(w, old?.w ?? 0), failed: hasFailed(op) || Boolean(old?.failed) })
+    yield { lane: lane(op.type), x, w: Math.max(1.5, at(Date.parse(op.started_at) + op.duration_ms) - x), failed: hasFailed(op) }
   }
+}
+
+// ofSummary has those of what the server has counted.
+function* ofSummary(summary: Summary, reads: boolean, at: (time: number) => number): Generator<Cell> {
+  const from = Date.parse(summary.from ?? '')
+  const span = Date.parse(summary.to ?? '') - from
+  for (const bin of summary.bins) {
+    if (!reads && isRead(bin.type)) continue
+    const x = at(from + (bin.no / bins) * span)
+    yield { lane: lane(bin.type), x, w: Math.max(1.5, at(from + ((bin.no + 1) / bins) * span) - x - 0.5), failed: bin.failed > 0 }
+  }
+}
+
+// draw writes a mark at every pixel that has one; failures are never lost in it.
+function draw(rows: Row[], cells: Iterable<Cell>, at: (time: number) => number): Marks {
+  const kept = new Map<string, Cell>()
+  for (const cell of cells) {
+    const key = `${cell.lane} ${cell.x}`
+    const old = kept.get(key)
+    kept.set(key, { ...cell, w: Math.max(cell.w, old?.w ?? 0), failed: cell.failed || Boolean(old?.failed) })
+  }
+  const seen = new Set([...kept.values()].map((cell) => cell.lane))
+  const used = lanes.filter((one) => one === 'command' || one === 'file' || seen.has(one))
+  const gaps = rows.filter(({ op }) => isGap(op)).map(({ op }) => {
+    const x = at(Date.parse(op.started_at))
+    return { x, w: Math.max(4, at(Date.parse(op.started_at) + op.duration_ms) - x) }
+  })
   const ticks: Record<Lane, string> = { command: '', file: '', terminal: '', other: '' }
   let failed = ''
-  for (const cell of cells.values()) {
+  for (const cell of kept.values()) {
     const y = used.indexOf(cell.lane) * height
-    if (y < 0) continue
     ticks[cell.lane] += `M${cell.x} ${y + 2}h${cell.w}v${height - 4}h-${cell.w}z`
     if (cell.failed) failed += `M${cell.x - 0.5} ${y + 1}h3v${height - 2}h-3z`
   }
   return { used, ticks, failed, gaps }
 }
 
-type Props = { rows: Row[]; selected?: Row; live: boolean; zoomed: boolean; onRange: (from?: number, to?: number) => void; onJump: (time: number) => void }
+type Props = { rows: Row[]; summary?: Summary; reads: boolean; selected?: Row; live: boolean; zoomed: boolean; onRange: (from?: number, to?: number) => void; onJump: (time: number) => void }
 
-// Strip is all that is loaded over time. To drag picks a time, a click jumps.
-export const Strip = memo(function Strip({ rows, selected, live, zoomed, onRange, onJump }: Props) {
+// Strip is all that is picked over time; without a summary, what of it is
+// loaded. To drag picks a time, a click jumps.
+export const Strip = memo(function Strip({ rows, summary, reads, selected, live, zoomed, onRange, onJump }: Props) {
   const w = useWords()
+  const lang = useLang()
   const { ref, width } = useWidth()
   const [drag, setDrag] = useState<{ from: number; to: number }>()
   const [from, to] = useMemo(() => {
-    let least = Infinity
-    let most = 0
+    let least = summary?.from ? Date.parse(summary.from) : Infinity
+    let most = summary?.to ? Date.parse(summary.to) : 0
     for (const { op } of rows) {
       const time = Date.parse(op.started_at)
       least = Math.min(least, time)
       most = Math.max(most, time + op.duration_ms)
     }
     return [least, Math.max(most, least + 1000)]
-  }, [rows])
-  const marks = useMemo(() => (width > 0 && rows.length > 0 ? draw(rows, from, to, width) : undefined), [rows, from, to, width])
+  }, [rows, summary])
+  const marks = useMemo(() => {
+    if (width === 0 || rows.length === 0) return undefined
+    const at = (time: number) => Math.round(((time - from) / Math.max(1, to - from)) * (width - 4))
+    // What came after the count is drawn by itself.
+    const news = summary?.to ? rows.filter(({ op }) => op.started_at > (summary.to ?? '')) : rows
+    return draw(rows, summary ? [...ofSummary(summary, reads, at), ...ofRows(news, at)] : ofRows(rows, at), at)
+  }, [rows, summary, reads, from, to, width])
   const time = (x: number) => from + (x / Math.max(1, width - 4)) * (to - from)
   const x = (event: PointerEvent) => Math.max(0, Math.min(width, event.clientX - event.currentTarget.getBoundingClientRect().left))
   const end = () => {
@@ -65,7 +92,8 @@ export const Strip = memo(function Strip({ rows, selected, live, zoomed, onRange
     setDrag(undefined)
   }
   const high = (marks?.used.length ?? 2) * height
-  const failures = rows.filter(({ op }) => hasFailed(op)).length
+  const all = Math.max(rows.length, summary?.operations ?? 0)
+  const failures = Math.max(rows.filter(({ op }) => hasFailed(op)).length, summary?.failed ?? 0)
   const chosen = selected && ((Date.parse(selected.op.started_at) - from) / (to - from)) * (width - 4)
   return (
     <div className="flex shrink-0 gap-3 border-b bg-sidebar px-5 pt-2 pb-1 max-desk:px-4">
@@ -74,7 +102,7 @@ export const Strip = memo(function Strip({ rows, selected, live, zoomed, onRange
       </div>
       <div ref={ref} className="min-w-0 flex-1">
         <svg
-          role="img" aria-label={w.history.strip(count(rows.length), count(failures), clock(new Date(from)), clock(new Date(to)))} width={width} height={high}
+          role="img" aria-label={w.history.strip(count(all), count(failures), moment(new Date(from).toISOString(), lang), moment(new Date(to).toISOString(), lang))} width={width} height={high}
           className="block cursor-crosshair touch-none select-none"
           onPointerDown={(event) => {
             event.currentTarget.setPointerCapture(event.pointerId)
@@ -94,9 +122,9 @@ export const Strip = memo(function Strip({ rows, selected, live, zoomed, onRange
           {drag && <rect x={Math.min(drag.from, drag.to)} width={Math.abs(drag.to - drag.from)} height={high} fill="var(--brand)" opacity=".18" />}
         </svg>
         <div className="flex justify-between text-xs text-faint">
-          <span>{rows.length > 0 && clock(new Date(from))}</span>
+          <span>{rows.length > 0 && moment(new Date(from).toISOString(), lang)}</span>
           {zoomed && <button type="button" className="text-brand hover:underline" onClick={() => onRange()}>{w.history.whole}</button>}
-          <span className={live ? 'text-record-text' : ''}>{live ? w.live.on : rows.length > 0 && clock(new Date(to))}</span>
+          <span className={live ? 'text-record-text' : ''}>{live ? w.live.on : rows.length > 0 && moment(new Date(to).toISOString(), lang)}</span>
         </div>
       </div>
     </div>
@@ -109,15 +137,15 @@ export const MiniStrip = memo(function MiniStrip({ rows }: { rows: Row[] }) {
     const times = rows.map(({ op }) => Date.parse(op.started_at))
     const from = times.reduce((a, b) => Math.min(a, b), Infinity)
     const to = times.reduce((a, b) => Math.max(a, b), 0)
-    const bins = Array.from({ length: 20 }, () => ({ n: 0, failed: false }))
+    const parts = Array.from({ length: 20 }, () => ({ n: 0, failed: false }))
     rows.forEach(({ op }, i) => {
-      const bin = bins[Math.min(19, Math.floor((((times[i] ?? from) - from) / Math.max(1, to - from)) * 20))]
+      const bin = parts[Math.min(19, Math.floor((((times[i] ?? from) - from) / Math.max(1, to - from)) * 20))]
       if (!bin) return
       bin.n++
       bin.failed ||= hasFailed(op)
     })
-    const most = Math.max(1, ...bins.map((bin) => bin.n))
-    return bins.map((bin) => ({ ...bin, h: bin.n && Math.max(2, Math.round((bin.n / most) * 14)) }))
+    const most = Math.max(1, ...parts.map((bin) => bin.n))
+    return parts.map((bin) => ({ ...bin, h: bin.n && Math.max(2, Math.round((bin.n / most) * 14)) }))
   }, [rows])
   return (
     <svg aria-hidden width="80" height="16" className="hidden shrink-0 @min-[820px]:block">
