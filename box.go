@@ -129,20 +129,39 @@ func (b *Sandbox) History() *recorded.History { return b.session.History() }
 func (b *Sandbox) Session() sandbox.Session { return b.session }
 
 // Close ends the handle, and deletes the sandbox if this handle created it and
-// Options.Cleanup does not keep it. A second Close returns what the first did.
+// Options.Cleanup does not keep it: when those who read its history have done
+// so, and it is archived where that was asked for. Its error tells what could
+// not be saved. A second Close returns what the first did.
 func (b *Sandbox) Close(ctx context.Context) error {
 	b.once.Do(func() {
-		// A caller who is done may come with a context that is, too.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.service.opts.RequestTimeout)
-		defer cancel()
-		b.err = b.session.Close(ctx)
-		if b.created && b.service.opts.Cleanup == OnClose {
-			err := b.service.delete(ctx, b.info.ID)
-			if !errors.Is(err, sandbox.ErrNotFound) { // it may have expired
-				b.err = errors.Join(b.err, err)
-			}
-		}
-		b.err = errors.Join(b.err, b.service.close())
+		ctx := context.WithoutCancel(ctx) // a caller who is done may come with one that is, too
+		b.service.keeper.stop()
+		b.err = errors.Join(b.end(ctx), b.service.close())
 	})
 	return b.err
+}
+
+// end lets go of the sandbox, as Options.Cleanup says.
+func (b *Sandbox) end(ctx context.Context) error {
+	o := b.service.opts
+	deletes := b.created && o.Cleanup == OnClose
+	if deletes {
+		if err := b.save(ctx); err != nil {
+			return errors.Join(err, b.session.Close(ctx))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.RequestTimeout)
+	defer cancel()
+	err := b.session.Close(ctx)
+	var endErr error
+	switch {
+	case deletes:
+		endErr = b.service.delete(ctx, b.info.ID)
+	case b.created && o.Cleanup == AfterTTL:
+		_, endErr = b.service.renew(ctx, b.info.ID, b.service.provider.Now().Add(o.CleanupTTL))
+	}
+	if errors.Is(endErr, sandbox.ErrNotFound) { // it may have expired
+		endErr = nil
+	}
+	return errors.Join(err, endErr)
 }

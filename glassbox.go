@@ -25,8 +25,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/glassboxhq/glassbox/history"
@@ -37,139 +35,16 @@ import (
 	"github.com/glassboxhq/glassbox/sandbox/recorded"
 )
 
-// Cleanup says what Close does with a sandbox that this handle created.
-type Cleanup string
-
-// The ways to clean up.
-const (
-	OnClose Cleanup = "on_close" // deletes it
-	Never   Cleanup = "never"    // keeps it
-)
-
-// HistoryMode says how a sandbox is recorded.
-type HistoryMode string
-
-// The ways to record.
-const (
-	Recorded   HistoryMode = ""            // what cannot be recorded is refused
-	BestEffort HistoryMode = "best_effort" // what cannot be recorded runs all the same, and is counted
-	NoHistory  HistoryMode = "none"        // nothing is recorded
-)
-
-// Options set up a sandbox, or the way to one. The zero value of a field is
-// its default.
-type Options struct {
-	// APIKey opens the service; empty: GLASSBOX_API_KEY or
-	// OPEN_SANDBOX_API_KEY, and none is needed for our own local runtime on
-	// this machine. It is never recorded, logged or told in an error.
-	APIKey Secret
-	// Name is shown to people: up to 128 characters of any script. Two
-	// sandboxes may share one.
-	Name string
-	// Image to run; empty: python:3.12, and host on our local runtime.
-	Image string
-	// Snapshot is the id of one to begin from, instead of an image; its working
-	// directory is the default.
-	Snapshot string
-	// Workdir is where commands run and relative paths begin, made if it is
-	// not there; empty: /workspace.
-	Workdir string
-	// Env is the environment of every command. Values are not recorded.
-	Env map[string]string
-	// Metadata is kept by the service: values of up to 63 letters, digits,
-	// dots, dashes and underscores.
-	Metadata map[string]string
-	// Limits, as memory: "512Mi" or cpu: "500m".
-	Limits map[string]string
-	// Network is none or proxy on our local runtime; empty: proxy.
-	Network string
-	// TTL is how long the sandbox lives; 0: as the service says.
-	TTL time.Duration
-	// Cleanup; empty: OnClose.
-	Cleanup Cleanup
-	// HistoryMode; empty: Recorded.
-	HistoryMode HistoryMode
-	// History says what is kept, for how long and in which form; nil: the
-	// defaults.
-	History *history.Config
-	// Concurrency bounds what works at once in the sandbox, whoever asks for
-	// it; nil: 4 commands, 32 reads, 8 writes and 1 upload.
-	Concurrency *Concurrency
-	// NoFileChanges does not look for what commands do to files; else each
-	// command's operation tells it.
-	NoFileChanges bool
-	// Direct goes to the sandbox around the service's proxy.
-	Direct bool
-	// Transport carries every request to the service and its sandboxes. With
-	// one, neither a key of the environment nor the socket of our own local
-	// runtime is used. Nil: an ordinary one.
-	Transport http.RoundTripper
-	// NoInstall works with the recorder that a sandbox has, and puts none there:
-	// where there is none, it cannot be opened.
-	NoInstall bool
-	// RequestTimeout bounds one ordinary request, not a stream, a transfer or
-	// a command; 0: 30 s. ReadyTimeout bounds the wait for a new sandbox to
-	// answer; 0: 30 s.
-	RequestTimeout, ReadyTimeout time.Duration
-	// StateDir is where our local runtime keeps its state; empty:
-	// GLASSBOX_STATE_DIR, or glassbox below XDG_STATE_HOME or ~/.local/state.
-	StateDir string
-	// Source is the door that the history names; empty: sdk.
-	Source string
-	// Logger is for the operator; nil: silent.
-	Logger *slog.Logger
-}
-
-func (o *Options) withDefaults() (*Options, error) {
-	opts := Options{}
-	if o != nil {
-		opts = *o
-	}
-	if opts.Cleanup == "" {
-		opts.Cleanup = OnClose
-	}
-	for field, d := range map[string]*time.Duration{"request_timeout": &opts.RequestTimeout, "ready_timeout": &opts.ReadyTimeout} {
-		if *d < 0 {
-			return nil, sandbox.Invalid(field, "must be positive, or 0 for 30 s")
-		}
-		if *d == 0 {
-			*d = 30 * time.Second
-		}
-	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if err := errors.Join(opts.Concurrency.Validate(), opts.History.Validate()); err != nil {
-		return nil, err
-	}
-	if opts.HistoryMode == Recorded && opts.History.Filled().Consistency == history.BestEffort {
-		opts.HistoryMode = BestEffort
-	}
-	return &opts, opts.validate()
-}
-
-func (o *Options) validate() error {
-	switch {
-	case o.Cleanup != OnClose && o.Cleanup != Never:
-		return sandbox.Invalid("cleanup", "must be on_close or never")
-	case o.HistoryMode != Recorded && o.HistoryMode != BestEffort && o.HistoryMode != NoHistory:
-		return sandbox.Invalid("history", "must be empty, best_effort or none")
-	case o.TTL < 0:
-		return sandbox.Invalid("ttl", "must be positive, or 0 for as long as the service says")
-	}
-	return nil
-}
-
 // Create makes a sandbox on a service and waits until it answers.
 func Create(ctx context.Context, url string, o *Options) (*Sandbox, error) {
+	if err := validateCreate(url, o); err != nil {
+		return nil, err
+	}
 	s, err := dial(ctx, url, o)
 	if err != nil {
 		return nil, err
 	}
 	spec := s.spec()
-	if err := opensandbox.ValidateSpec(spec); err != nil {
-		return nil, errors.Join(err, s.close())
-	}
 	s.hold(ctx)
 	entry, err := s.outbox.begin(ctx, s.opts.Source, history.SandboxCreate, "", createRequest(spec))
 	if err != nil {
@@ -187,6 +62,7 @@ func Create(ctx context.Context, url string, o *Options) (*Sandbox, error) {
 		return nil, errors.Join(err, s.provider.Delete(ctx, info.ID), entry.failed(err), s.close())
 	}
 	box.created = true
+	s.keeper.start(ctx, box)
 	if err := entry.done(ctx, box); err != nil {
 		return nil, errors.Join(err, box.Close(ctx))
 	}
@@ -214,6 +90,7 @@ func Connect(ctx context.Context, url, id string, o *Options) (*Sandbox, error) 
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
+	s.keeper.start(ctx, box)
 	return box, s.outbox.deliver(ctx, box)
 }
 
@@ -263,6 +140,7 @@ type service struct {
 	local    bool         // our own local runtime
 	lease    *owner.Lease // nil: none is held
 	outbox   *outbox
+	keeper   *keeper // nil: nothing is renewed
 }
 
 // hold asks the owner of a local runtime to stay until close, for longer than
@@ -282,7 +160,7 @@ func (s *service) close() (err error) {
 
 func (s *service) spec() *sandbox.Spec {
 	spec := &sandbox.Spec{
-		Image: s.opts.Image, Snapshot: s.opts.Snapshot, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.TTL,
+		Image: s.opts.Image, Snapshot: s.opts.Snapshot, Name: s.opts.Name, Env: s.opts.Env, Metadata: s.opts.Metadata, Timeout: s.opts.life(),
 		Limits: s.opts.Limits, Network: s.opts.Network, Workdir: s.opts.Workdir, History: string(s.opts.HistoryMode),
 		Concurrency:   s.opts.Concurrency,
 		NoFileChanges: s.opts.NoFileChanges,

@@ -29,7 +29,7 @@ func dial(ctx context.Context, url string, o *Options) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &service{opts: opts}
+	s := &service{opts: opts, keeper: newKeeper(opts)}
 	if opts.StateDir, err = StateDir(opts.StateDir); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ const envExecdToken = "EXECD_ACCESS_TOKEN"
 func (s *service) openRecorder(ctx context.Context, e *opensandbox.Endpoint, token string) (sandbox.Session, error) {
 	session := recorded.New(e.URL, &recorded.Options{
 		Token: token, Header: e.Header, Client: s.provider.Client(), Sandbox: e.Sandbox,
-		RequestTimeout: s.opts.RequestTimeout, Source: s.opts.Source,
+		RequestTimeout: s.opts.RequestTimeout, Source: s.opts.Source, Use: s.use(),
 	})
 	protocol, err := session.Ping(ctx)
 	switch {
@@ -135,6 +135,14 @@ func (s *service) openRecorder(ctx context.Context, e *opensandbox.Endpoint, tok
 		}
 	}
 	return session, nil
+}
+
+// use is what tells the keeper of requests; nil: nobody needs to know.
+func (s *service) use() func() func() {
+	if s.keeper == nil {
+		return nil
+	}
+	return s.keeper.use
 }
 
 // generatedKey is the key that glassbox serve has made for this user.

@@ -20,6 +20,9 @@ type Operation = history.Operation
 // Filter picks operations.
 type Filter = history.Filter
 
+// An Archive is where Close can leave a history: see [Options.Archive].
+type Archive = history.Writer
+
 // HistoryConfig says what a history keeps, for how long and in which form.
 type HistoryConfig = history.Config
 

@@ -49,6 +49,9 @@ type Options struct {
 	ResumeFor time.Duration
 	// Source is the door that the history names; empty: sdk.
 	Source string
+	// Use is told of every request but the question what the recorder is, and
+	// what it returns of the end of the answer; nil: nobody is.
+	Use func() (done func())
 	// Sandbox is the id that errors name.
 	Sandbox string
 }
@@ -199,10 +202,16 @@ func (s *Session) exchange(ctx context.Context, r *request) (*http.Response, err
 		actor.Source = s.opts.Source
 	}
 	wire.SetActor(req.Header, actor)
+	done := func() {}
+	if s.opts.Use != nil && r.path != wire.PathInfo {
+		done = sync.OnceFunc(s.opts.Use())
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
+		done()
 		return nil, s.unreachable(ctx, r.op, err)
 	}
+	resp.Body = &cutting{resp.Body, done}
 	return resp, nil
 }
 
