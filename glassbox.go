@@ -78,10 +78,7 @@ func Connect(ctx context.Context, url, id string, o *Options) (*Sandbox, error) 
 	s.hold(ctx)
 	info, err := s.provider.Get(ctx, id)
 	if err == nil && info.State != sandbox.Running {
-		err = &sandbox.Error{
-			Op: "connect", Code: sandbox.CodeSandboxState, Sandbox: id,
-			Message: "the sandbox is " + string(info.State) + ": " + info.Message,
-		}
+		err = resting(info)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())

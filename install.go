@@ -118,7 +118,7 @@ func (i *installer) adopt(ctx context.Context, door *wire.Door) (*recorded.Sessi
 	session := recorded.New(e.URL, &recorded.Options{
 		Tunnel: true,
 		Token:  door.Token, Header: header, Client: i.service.provider.Client(), Sandbox: e.Sandbox,
-		RequestTimeout: i.service.opts.RequestTimeout, Source: i.service.opts.Source, Use: i.service.use(),
+		RequestTimeout: i.service.opts.RequestTimeout, Source: i.service.opts.Source, Use: i.service.use(), Why: i.service.why(e.Sandbox),
 	})
 	info, err := session.Info(ctx)
 	switch {

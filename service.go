@@ -2,6 +2,7 @@ package glassbox
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -117,7 +118,7 @@ const envExecdToken = "EXECD_ACCESS_TOKEN"
 func (s *service) openRecorder(ctx context.Context, e *opensandbox.Endpoint, token string) (sandbox.Session, error) {
 	session := recorded.New(e.URL, &recorded.Options{
 		Token: token, Header: e.Header, Client: s.provider.Client(), Sandbox: e.Sandbox,
-		RequestTimeout: s.opts.RequestTimeout, Source: s.opts.Source, Use: s.use(),
+		RequestTimeout: s.opts.RequestTimeout, Source: s.opts.Source, Use: s.use(), Why: s.why(e.Sandbox),
 	})
 	protocol, err := session.Ping(ctx)
 	switch {
@@ -135,6 +136,31 @@ func (s *service) openRecorder(ctx context.Context, e *opensandbox.Endpoint, tok
 		}
 	}
 	return session, nil
+}
+
+// resting is the error of what needs a sandbox that runs.
+func resting(info *Info) *sandbox.Error {
+	return &sandbox.Error{
+		Op: "connect", Code: sandbox.CodeSandboxState, Sandbox: info.ID,
+		Message: "the sandbox is " + strings.ToLower(string(info.State)) + ": " + info.Message,
+	}
+}
+
+// why tells why a sandbox does not answer; nil: the service says that it runs,
+// or does not answer itself.
+func (s *service) why(id string) func(context.Context) *sandbox.Error {
+	return func(ctx context.Context) *sandbox.Error {
+		info, err := s.provider.Get(ctx, id)
+		switch {
+		case errors.Is(err, sandbox.ErrNotFound):
+			return &sandbox.Error{Code: sandbox.CodeSandboxNotFound, Message: "the sandbox is gone: it was deleted, or its time was over"}
+		case err != nil || info.State == sandbox.Running:
+			return nil
+		}
+		e := resting(info)
+		e.Op = ""
+		return e
+	}
 }
 
 // use is what tells the keeper of requests; nil: nobody needs to know.

@@ -195,7 +195,9 @@ pids_limit = 4096
 [ingress]
 mode = "direct"
 END
-  HOME=$opensandbox_folder "$opensandbox_bin/python" "$opensandbox_bin/opensandbox-server" --config "$opensandbox_folder/config.toml" >"$log" 2>&1 &
+  # A test that ends its server starts one of its own.
+  export GLASSBOX_OPENSANDBOX_SERVER=$opensandbox_bin/opensandbox-server GLASSBOX_OPENSANDBOX_CONFIG=$opensandbox_folder/config.toml
+  HOME=$opensandbox_folder "$opensandbox_bin/python" "$GLASSBOX_OPENSANDBOX_SERVER" --config "$GLASSBOX_OPENSANDBOX_CONFIG" >"$log" 2>&1 &
   opensandbox_pids+=($!)
   for _ in {1..600}; do
     if "$opensandbox_bin/python" -c "import urllib.request as u; u.urlopen('$GLASSBOX_OPENSANDBOX/health', timeout=2)" 2>/dev/null; then

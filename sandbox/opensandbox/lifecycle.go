@@ -191,7 +191,7 @@ func (p *Provider) Delete(ctx context.Context, id string) error {
 	if err := validID(id); err != nil {
 		return err
 	}
-	return p.do(ctx, &call{op: "delete sandbox", method: http.MethodDelete, path: "/sandboxes/" + id, sandbox: id}, nil)
+	return p.do(ctx, &call{op: "delete sandbox", method: http.MethodDelete, path: "/sandboxes/" + id, sandbox: id, repeat: true}, nil)
 }
 
 // Version asks what the service is; empty: it does not say, as the older ones.

@@ -341,7 +341,7 @@ func TestFB075LostCreate(t *testing.T) {
 // What is safe is tried again, what is not is sent once.
 func TestRetries(t *testing.T) {
 	for name, want := range map[string]int64{
-		"get": 3, "list": 3, "endpoint": 3, "create": 1, "delete": 1,
+		"get": 3, "list": 3, "endpoint": 3, "create": 1, "delete": 3,
 		"pause": 1, "resume": 1, "renew": 3, "metadata": 3, "snapshot": 1, "get snapshot": 3, "list snapshots": 3, "delete snapshot": 1,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -355,6 +355,25 @@ func TestRetries(t *testing.T) {
 				t.Errorf("got %v after %d requests, want %d", err, n.Load(), want)
 			}
 		})
+	}
+}
+
+// A deletion whose answer was lost has deleted it: that nothing is there any
+// more is no fault then.
+func TestLostDelete(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	p, _ := newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		reply(w, 404, `{"code":"DOCKER::SANDBOX_NOT_FOUND","message":"no"}`)
+	}, nil)
+	if err := p.Delete(t.Context(), boxID); err != nil || n.Load() != 2 {
+		t.Errorf("got %v after %d requests", err, n.Load())
+	}
+	if err := p.Delete(t.Context(), boxID); !errors.Is(err, sandbox.ErrNotFound) {
+		t.Errorf("got %v, want that there is none", err)
 	}
 }
 

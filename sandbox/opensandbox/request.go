@@ -46,6 +46,9 @@ const (
 func (p *Provider) do(ctx context.Context, c *call, to any) error {
 	for try := 0; ; try++ {
 		err := p.once(ctx, c, to)
+		if try > 0 && c.method == http.MethodDelete && errors.Is(err, sandbox.ErrNotFound) {
+			return nil // the try before has deleted it, though its answer was lost
+		}
 		e, ok := errors.AsType[*sandbox.Error](err)
 		if err == nil || !c.repeat || !ok || !e.Retryable || try+1 == maxTries {
 			return err

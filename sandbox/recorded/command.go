@@ -59,7 +59,7 @@ func (s *Session) Start(ctx context.Context, cmd *sandbox.Command) (sandbox.Proc
 		return p, nil
 	case <-ctx.Done():
 		s.behind.Go(func() { p.giveUp(answers) })
-		return nil, sandbox.FromContext(ctx, "start command")
+		return nil, s.ended(ctx, "start command")
 	}
 }
 

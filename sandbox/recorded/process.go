@@ -104,10 +104,14 @@ func (p *process) connect(ctx context.Context, r *request) (*wire.Start, error) 
 	cut()
 	switch {
 	case silent.Load() && ctx.Err() == nil && p.ctx.Err() == nil:
-		return nil, &sandbox.Error{
+		e := &sandbox.Error{
 			Op: r.op, Code: sandbox.CodeTimeout, Sandbox: p.s.opts.Sandbox,
 			Message: "no answer from the recorder within " + limit.Round(time.Millisecond).String(),
 		}
+		if why := p.s.why(ctx); why != nil {
+			e.Message += ": " + why.Message
+		}
+		return nil, e
 	case ctx.Err() != nil:
 		return nil, p.s.unreachable(ctx, r.op, err)
 	}

@@ -52,6 +52,10 @@ type Options struct {
 	// Use is told of every request but the question what the recorder is, and
 	// what it returns of the end of the answer; nil: nobody is.
 	Use func() (done func())
+	// Why asks the service what has become of a sandbox that does not answer;
+	// its nil answer is that the sandbox runs, or that nobody knows. Nil: nobody
+	// is asked.
+	Why func(ctx context.Context) *sandbox.Error
 	// Sandbox is the id that errors name.
 	Sandbox string
 }
@@ -168,15 +172,49 @@ func (s *Session) send(ctx context.Context, r *request) (*http.Response, error) 
 	if err != nil || resp.StatusCode/100 == 2 {
 		return resp, err
 	}
-	_, err = s.refusal(r, resp)
+	_, err = s.refusal(ctx, r, resp)
 	return nil, err
 }
 
-// refusal reads an answer that is an error, and its body.
-func (s *Session) refusal(r *request, resp *http.Response) ([]byte, error) {
+// refusal reads an answer that is an error, and its body. One that is not of
+// the recorder tells that it was not reached.
+func (s *Session) refusal(ctx context.Context, r *request, resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came tells enough
-	return body, s.fault(r.op, wire.DecodeAnswer(resp, body))
+	e := wire.DecodeAnswer(resp, body)
+	if e.Code == sandbox.CodeProvider && resp.Header.Get(wire.HeaderRecorder) == "" {
+		if why := s.why(ctx); why != nil {
+			why.RequestID = e.RequestID
+			e = why
+		}
+	}
+	return body, s.fault(r.op, e)
+}
+
+// whyWithin bounds the question what has become of a sandbox.
+const whyWithin = 2 * time.Second
+
+// why is what the service says of a sandbox that does not answer; nil: nothing.
+func (s *Session) why(ctx context.Context) *sandbox.Error {
+	if s.opts.Why == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), whyWithin)
+	defer cancel()
+	return s.opts.Why(ctx)
+}
+
+// ended is the error of a call whose context has ended, with the reason why the
+// sandbox did not answer until then.
+func (s *Session) ended(ctx context.Context, op string) *sandbox.Error {
+	e := sandbox.FromContext(ctx, op)
+	e.Sandbox = s.opts.Sandbox
+	if e.Code == sandbox.CodeTimeout {
+		if why := s.why(ctx); why != nil {
+			e.Message = why.Message
+		}
+	}
+	return e
 }
 
 // exchange sends a request and waits for the head of its answer.
@@ -219,9 +257,7 @@ func (s *Session) exchange(ctx context.Context, r *request) (*http.Response, err
 // again; its text must not hold the URL, which may hold what is not to be told.
 func (s *Session) unreachable(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
-		e := sandbox.FromContext(ctx, op)
-		e.Sandbox = s.opts.Sandbox
-		return e
+		return s.ended(ctx, op)
 	}
 	if e, ok := errors.AsType[*sandbox.Error](err); ok {
 		mine := *e // what was wrong with the answer

@@ -60,7 +60,7 @@ func (s *Session) put(ctx context.Context, r *request, c *carried) error {
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		body, err := s.refusal(r, resp)
+		body, err := s.refusal(ctx, r, resp)
 		var left wire.UploadFault
 		if json.Unmarshal(body, &left) == nil {
 			c.done = left.Uploaded

@@ -41,6 +41,9 @@ type tunnel struct {
 }
 
 const (
+	// A link that is dead is found out well before a request gives up.
+	pingEvery  = 10 * time.Second
+	pingWithin = 10 * time.Second
 	// openWithin is what a service has to open a tunnel; plain requests wait no
 	// longer for one that swallows it.
 	openWithin = 5 * time.Second
@@ -207,7 +210,7 @@ func newLink(ctx context.Context, conn net.Conn) (*http.ClientConn, error) {
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
 		HTTP2: &http.HTTP2Config{
 			MaxReceiveBufferPerStream: 1 << 20, MaxReceiveBufferPerConnection: 8 << 20, MaxReadFrameSize: 256 << 10,
-			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,
+			SendPingTimeout: pingEvery, PingTimeout: pingWithin,
 		},
 		DisableCompression: true,
 	}

@@ -202,7 +202,7 @@ func TestTunnelCut(t *testing.T) {
 			if err != nil {
 				t.Errorf("command %d: %v", i, err)
 			} else if !bytes.Equal(res.Stdout, want.Bytes()) {
-				t.Errorf("command %d: got %d bytes, want %d", i, len(res.Stdout), want.Len())
+				t.Errorf("command %d: got %d bytes, want %d; it %s: %s", i, len(res.Stdout), want.Len(), res.Status, res.Reason)
 			}
 		})
 	}
