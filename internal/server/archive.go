@@ -2,11 +2,14 @@ package server
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -58,7 +61,33 @@ func (s *Server) routeArchive() {
 
 type archiveQuery struct {
 	FileQuery
-	Format string `query:"format" enum:"tar,zip" default:"tar"`
+	Format    string   `query:"format" enum:"tar,zip" default:"tar"`
+	Only      []string `query:"only,explode" maxItems:"1000" doc:"names in the directory: these alone, each with its name"`
+	OnlyBytes []string `query:"only_base64,explode" maxItems:"1000" doc:"names that are no UTF-8"`
+}
+
+// open opens the directory, or what was picked in it.
+func (q *archiveQuery) open(ctx context.Context, box *inside, name string) (io.ReadCloser, error) {
+	names := slices.Clone(q.Only)
+	for _, raw := range q.OnlyBytes {
+		name, err := base64.StdEncoding.DecodeString(raw)
+		if err != nil {
+			return nil, sandbox.Invalid("only_base64", "must be base64")
+		}
+		names = append(names, string(name))
+	}
+	for _, one := range names {
+		if one == "" || one == "." || one == ".." || strings.ContainsAny(one, "/\x00") {
+			return nil, sandbox.Invalid("only", "must be names of what the directory holds")
+		}
+		if _, err := box.Stat(ctx, path.Join(name, one)); err != nil {
+			return nil, err
+		}
+	}
+	if len(names) == 0 {
+		return box.Download(ctx, name, nil)
+	}
+	return selected(ctx, box, name, names), nil
 }
 
 func (s *Server) download(ctx context.Context, v *visit, in *archiveQuery) (*huma.StreamResponse, error) {
@@ -71,7 +100,7 @@ func (s *Server) download(ctx context.Context, v *visit, in *archiveQuery) (*hum
 		return nil, err
 	}
 	box.about(name)
-	tree, err := box.Download(ctx, name, nil)
+	tree, err := in.open(ctx, box, name)
 	if err != nil {
 		box.leave()
 		return nil, err

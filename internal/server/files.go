@@ -106,7 +106,7 @@ func (i *inside) about(name string) { i.v.detail = detail(map[string]any{"path":
 type listQuery struct {
 	FileQuery
 	Depth  int    `query:"depth" minimum:"1" maximum:"8" default:"1" doc:"how many levels"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"how many at most"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100000" default:"1000" doc:"how many at most"`
 	Cursor string `query:"cursor" maxLength:"8192" doc:"the next_cursor of the page before"`
 }
 

@@ -79,6 +79,8 @@ var accesses = map[string]access{
 	"write-file":     {door.Operator, door.SandboxesWrite, "file.write"},
 	"make-directory": {door.Operator, door.SandboxesWrite, "file.mkdir"},
 	"move-file":      {door.Operator, door.SandboxesWrite, "file.move"},
+	"copy-file":      {door.Operator, door.SandboxesWrite, "file.copy"},
+	"file-usage":     {door.Operator, door.SandboxesWrite, "file.usage"},
 	"set-mode":       {door.Operator, door.SandboxesWrite, "file.chmod"},
 	"delete-file":    {door.Operator, door.SandboxesWrite, "file.delete"},
 	"download-tree":  {door.Operator, door.SandboxesWrite, "file.download"},

@@ -54,6 +54,11 @@ func (s *Server) routeTree() {
 			box.about(name)
 			return nil, box.Remove(ctx, name, &sandbox.RemoveOptions{Recursive: in.Recursive})
 		})
+	work(s, huma.Operation{
+		OperationID: "copy-file", Method: http.MethodPost, Path: boxPath + "/files/copy", Summary: "Copy a file, a link or a directory with all that it holds", Tags: tag,
+		Description: "Nothing is overwritten. A directory that was copied in part before a fault stays.",
+	}, copyFile)
+	work(s, huma.Operation{OperationID: "file-usage", Method: http.MethodGet, Path: boxPath + "/files/usage", Summary: "Count what a directory holds", Tags: tag}, usage)
 	s.routeArchive()
 	s.routeFind()
 }
