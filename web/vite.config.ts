@@ -10,7 +10,7 @@ const server = process.env.GLASSBOX_DEV_SERVER ?? 'http://127.0.0.1:7717'
 export default defineConfig({
   plugins: [react(), tailwindcss()],
   resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
-  build: { outDir: 'pages/built', emptyOutDir: true, assetsInlineLimit: 0, chunkSizeWarningLimit: 600 },
+  build: { outDir: 'pages/built', emptyOutDir: true, assetsInlineLimit: 0, chunkSizeWarningLimit: 4500 },
   server: {
     strictPort: true,
     proxy: { '/api': { target: server, ws: true }, '/v1': { target: server, ws: true } },

@@ -41,6 +41,10 @@ export const en = {
     submit: 'Create', working: (t: string) => `Creating, ${t}`, created: (name: string) => `Created ${name}`, keepOpen: 'It goes on when this is closed.', bad: (line: string) => `Not NAME=value: ${line}`,
   },
   tabs: { label: 'Sandbox', overview: 'Overview', history: 'History', files: 'Files', commands: 'Commands', terminal: 'Terminal' },
+  files: {
+    title: 'Files', tree: 'File tree', editor: 'Editor', open: 'Open files', crumbs: 'Where this file is', close: (name: string) => `Close ${name}`, unsaved: 'Unsaved', saving: 'Saving', notSaved: 'Not saved', reading: 'Reading', emptyFolder: 'Nothing in it',
+    closed: 'Contents of files may be secret.', notRunning: 'Files can be read while the sandbox runs.', bom: 'with BOM', mixed: 'mixed line ends', position: (line: number, column: number) => `Ln ${line}, Col ${column}`,
+  },
   overview: {
     facts: 'Facts', id: 'Id', instance: 'Instance', image: 'Image', state: 'State', created: 'Created', expires: 'Expires', ended: 'Ended', connection: 'Connection', labels: 'Labels', warnings: 'Warnings', why: 'Why', snapshot: 'From snapshot',
     running: (t: string) => `Running for ${t}.`, atWork: (who: string) => `${who} is at work.`, failures: 'Last failures', noFailures: 'Nothing has failed.', all: 'All in history', latest: 'Latest', nothing: 'Nothing was recorded here yet.', now: 'Running now', noRunning: 'Nothing runs right now.', activity: 'Activity', copyJson: 'Copy as JSON',

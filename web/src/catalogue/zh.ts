@@ -25,6 +25,10 @@ export const zh: Catalogue = {
   },
   create: { title: '新建沙箱', connection: '连接', image: '镜像', imageHint: 'host 表示本机程序；否则如 python:3.12。', name: '名称', nameHint: '任何文字，可以重复。', life: '保留时间', lifeService: '由服务决定', more: '规格、目录、环境变量、标签、网络', cpu: '处理器', memory: '内存', workdir: '目录', env: '环境变量', envHint: '每行一个 NAME=value', labels: '标签', labelsHint: '每行一个 key=value', network: '网络', networkDefault: '由服务决定', networkNone: '无', networkProxy: '经由有记录的代理', submit: '创建', working: (t) => `创建中，${t}`, created: (name) => `已创建 ${name}`, keepOpen: '关闭后会继续。', bad: (line) => `不是 NAME=value：${line}` },
   tabs: { label: '沙箱', overview: '概览', history: '历史', files: '文件', commands: '命令', terminal: '终端' },
+  files: {
+    title: '文件', tree: '文件树', editor: '编辑器', open: '打开的文件', crumbs: '文件位置', close: (name) => `关闭 ${name}`, unsaved: '未保存', saving: '保存中', notSaved: '没有保存', reading: '读取中', emptyFolder: '空目录',
+    closed: '文件内容可能涉密。', notRunning: '沙箱运行时才能读取文件。', bom: '含 BOM', mixed: '换行符混用', position: (line, column) => `行 ${line}，列 ${column}`,
+  },
   overview: { facts: '信息', id: 'Id', instance: '实例', image: '镜像', state: '状态', created: '创建', expires: '到期', ended: '结束', connection: '连接', labels: '标签', warnings: '警告', why: '原因', snapshot: '来自快照', running: (t) => `已运行 ${t}。`, atWork: (who) => `${who} 正在工作。`, failures: '最近失败', noFailures: '没有失败。', all: '在历史中查看', latest: '最近', nothing: '这里还没有记录。', now: '正在运行', noRunning: '现在没有运行中的操作。', activity: '活动', copyJson: '复制为 JSON' },
   history: {
     title: '历史', search: '筛选，或搜索命令、路径和输出', searchHint: 'status:failed  type:command  actor:  run:  thread:  path:  exit:1', group: '分组', groups: { run: '按运行', thread: '按会话', actor: '按执行者', hour: '按小时', none: '不分组' }, newest: '最新在前', oldest: '最早在前', export: '导出', reads: '读取', readsShown: '显示读取操作', readsHidden: '隐藏读取操作', failures: '失败', empty: '这里还没有记录。', emptyNext: '通过 Glassbox 做的一切会立即出现在这里。', nothing: '没有符合的结果。', clear: '清除筛选',

@@ -369,6 +369,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/files/copy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Copy a file, a link or a directory with all that it holds
+         * @description Nothing is overwritten. A directory that was copied in part before a fault stays.
+         */
+        post: operations["copy-file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/connections/{connection}/sandboxes/{sandbox}/files/directories": {
         parameters: {
             query?: never;
@@ -452,6 +472,23 @@ export interface paths {
         };
         /** Describe a file; a link is not followed */
         get: operations["stat-file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/sandboxes/{sandbox}/files/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count what a directory holds */
+        get: operations["file-usage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1070,6 +1107,12 @@ export interface components {
             server_proxy: boolean;
             /** Format: date-time */
             updated_at: string;
+        };
+        CopyQueryBody: {
+            from?: string;
+            from_base64?: string;
+            to?: string;
+            to_base64?: string;
         };
         "Create-connectionRequest": {
             /** @default true */
@@ -1736,6 +1779,27 @@ export interface components {
             files: number;
             /** Format: int64 */
             links: number;
+        };
+        Usage: {
+            /** Format: int64 */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description below it
+             */
+            directories: number;
+            /**
+             * Format: int64
+             * @description and links, and what else is no directory
+             */
+            files: number;
+            /**
+             * Format: int64
+             * @description directories that could not be read
+             */
+            skipped?: number;
+            /** @description there is more: it was counted up to 100 000 */
+            truncated: boolean;
         };
         User: {
             /** Format: date-time */
@@ -3115,6 +3179,10 @@ export interface operations {
                 /** @description in the place of path: one that is no UTF-8 */
                 path_base64?: string;
                 format?: "tar" | "zip";
+                /** @description names in the directory: these alone, each with its name */
+                only?: string[] | null;
+                /** @description names that are no UTF-8 */
+                only_base64?: string[] | null;
             };
             header?: never;
             path: {
@@ -3356,6 +3424,63 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Written"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "copy-file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CopyQueryBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileEntry"];
                 };
             };
             /** @description An error */
@@ -3655,6 +3780,63 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FileEntry"];
+                };
+            };
+            /** @description An error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** @description what to do */
+                        advice?: string;
+                        /** @description the stable name of the error */
+                        code: string;
+                        /** @description what was tried, and why it did not work */
+                        detail: string;
+                        /** @description the parts of the request that are wrong */
+                        fields?: components["schemas"]["Field"][] | null;
+                        /** @description finds the request in the server's log */
+                        request_id: string;
+                        /** @description the same request may work later */
+                        retryable?: boolean;
+                        /** Format: int64 */
+                        status: number;
+                        /** @description the status in words */
+                        title: string;
+                        /** @description always about:blank: the code tells the kind */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    "file-usage": {
+        parameters: {
+            query?: {
+                /** @description absolute, or below the working directory */
+                path?: string;
+                /** @description in the place of path: one that is no UTF-8 */
+                path_base64?: string;
+            };
+            header?: never;
+            path: {
+                /** @description id of a connection; local is this server's own runtime */
+                connection: string;
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Usage"];
                 };
             };
             /** @description An error */

@@ -21,7 +21,7 @@ export function useMedia(query: string): boolean {
 export const usePhone = () => useMedia('(max-width: 999px)')
 
 const typing = (target: EventTarget | null) =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.closest('[role=menu], .xterm') !== null)
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.closest('[role=menu], [role=textbox], .xterm') !== null)
 
 // useKeys calls what a key stands for, unless somebody types or a dialog is open.
 export function useKeys(keys: Record<string, (() => void) | undefined>, on = true) {

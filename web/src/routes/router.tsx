@@ -1,11 +1,13 @@
 import { type QueryClient, useQuery } from '@tanstack/react-query'
-import { Outlet, createRootRouteWithContext, createRoute, createRouter, redirect } from '@tanstack/react-router'
-import { Fault } from '@/components/notice'
+import { Outlet, createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import { Suspense } from 'react'
+import { Fault, Skeleton } from '@/components/notice'
 import { PageHead } from '@/components/page'
 import { ConnectionsPage } from '@/features/connections/connections-page'
 import { Frame, NotFound } from '@/features/frame/frame'
 import { History } from '@/features/history/history-page'
 import { type HistorySearch, readSearch } from '@/features/history/filter'
+import { type FilesSearch, readFilesSearch } from '@/features/files/search'
 import { Overview } from '@/features/sandbox/overview'
 import { SandboxPage } from '@/features/sandbox/sandbox-page'
 import { SandboxesPage } from '@/features/sandboxes/sandboxes-page'
@@ -46,15 +48,19 @@ const sandboxes = createRoute({ getParentRoute: () => frame, path: '/sandboxes',
 const history = createRoute({ getParentRoute: () => frame, path: '/history', validateSearch: readSearch, component: HistoryScreen })
 const connections = createRoute({ getParentRoute: () => frame, path: '/connections', component: ConnectionsPage })
 
-const tabs = ['overview', 'history']
+const tabs = ['overview', 'files', 'history']
 const box = createRoute({ getParentRoute: () => frame, path: '/sandboxes/$connection/$sandbox', component: SandboxScreen })
 const boxIndex = createRoute({
   getParentRoute: () => box, path: '/', validateSearch: (given: Record<string, unknown>): { tab?: string } => (typeof given.tab === 'string' ? { tab: given.tab } : {}),
   beforeLoad: ({ params, search }) => {
+    if (search.tab === 'files') throw redirect({ to: '/sandboxes/$connection/$sandbox/files', params, search: {} })
     throw redirect(search.tab === 'history' || !tabs.includes(search.tab ?? '') && search.tab ? { to: '/sandboxes/$connection/$sandbox/history', params, search: {} } : { to: '/sandboxes/$connection/$sandbox/overview', params })
   },
 })
 const boxOverview = createRoute({ getParentRoute: () => box, path: '/overview', component: OverviewScreen })
+const boxFiles = createRoute({
+  getParentRoute: () => box, path: '/files', validateSearch: readFilesSearch, component: BoxFilesScreen,
+})
 const boxHistory = createRoute({ getParentRoute: () => box, path: '/history', validateSearch: readSearch, component: BoxHistoryScreen })
 
 const permalink = createRoute({
@@ -70,7 +76,7 @@ const tokens = createRoute({ getParentRoute: () => settings, path: '/tokens', co
 const users = createRoute({ getParentRoute: () => settings, path: '/users', component: Users })
 
 const tree = root.addChildren([signIn, frame.addChildren([
-  home, sandboxes, history, connections, permalink, box.addChildren([boxIndex, boxOverview, boxHistory]), settings.addChildren([settingsIndex, account, signIns, tokens, users]),
+  home, sandboxes, history, connections, permalink, box.addChildren([boxIndex, boxOverview, boxFiles, boxHistory]), settings.addChildren([settingsIndex, account, signIns, tokens, users]),
 ])])
 
 export function newRouter(client: QueryClient) {
@@ -113,6 +119,21 @@ function SandboxScreen() {
 function OverviewScreen() {
   const { connection, sandbox } = boxOverview.useParams()
   return <Overview at={{ connection, sandbox }} />
+}
+
+// The files come with the tab that shows them, the editor with the first text.
+const Files = lazyRouteComponent(() => import('@/features/files/files-page'), 'Files')
+
+function BoxFilesScreen() {
+  const { connection, sandbox } = boxFiles.useParams()
+  const navigate = boxFiles.useNavigate()
+  const { data } = useQuery(sandboxQuery({ connection, sandbox }))
+  const running = data !== undefined && data.state === 'Running' && !isGone(data)
+  return (
+    <Suspense fallback={<Skeleton rows={14} height={26} />}>
+      <Files at={{ connection, sandbox }} running={running} search={boxFiles.useSearch()} onSearch={(change: FilesSearch, replace = false) => void navigate({ search: (old) => ({ ...old, ...change }), replace })} />
+    </Suspense>
+  )
 }
 
 function BoxHistoryScreen() {
