@@ -1,10 +1,9 @@
-import { useMemo, useState } from 'react'
+import { useState } from 'react'
+import { Diff, Lines } from '@/components/diff'
 import { Text } from '@/components/text'
 import { Segments, Tag } from '@/components/ui/tag'
-import { Lines } from '@/features/history/row'
 import type { Operation } from '@/lib/api'
-import { cn } from '@/lib/cn'
-import { type DiffLine, countDiff, readDiff, sideBySide } from '@/lib/diff'
+import { countDiff } from '@/lib/diff'
 import { size } from '@/lib/format'
 import { changed } from '@/lib/operation'
 import { visible } from '@/lib/safe'
@@ -56,40 +55,5 @@ function Touched({ op }: { op: Operation }) {
       </ul>
       {kinds.map(([kind]) => all[kind].length > shownFiles && <p key={kind} className="text-muted-foreground">{w.details[kind]}: {w.details.moreFiles(all[kind].length - shownFiles)}</p>)}
     </div>
-  )
-}
-
-const tones: Record<DiffLine['kind'], string> = { add: 'bg-add-bg', del: 'bg-del-bg', same: '', hunk: 'bg-muted text-faint', note: 'text-faint' }
-const signs: Record<DiffLine['kind'], string> = { add: '+', del: '−', same: ' ', hunk: '', note: '' }
-
-export function Diff({ diff, side }: { diff: string; side: boolean }) {
-  const list = useMemo(() => readDiff(diff), [diff])
-  if (side) {
-    return (
-      <table className="w-full table-fixed border-collapse font-mono text-sm"><tbody>
-        {sideBySide(list).map((pair, i) => (
-          <tr key={i} className="align-top"><Half of={pair.left} no={pair.left?.old} /><Half of={pair.right} no={pair.right?.new} /></tr>
-        ))}
-      </tbody></table>
-    )
-  }
-  return (
-    <table className="w-full border-collapse font-mono text-sm"><tbody>
-      {list.map((one, i) => (
-        <tr key={i} className={tones[one.kind]}>
-          <td className="w-10 px-1.5 text-right align-top text-faint select-none">{one.old}</td><td className="w-10 px-1.5 text-right align-top text-faint select-none">{one.new}</td>
-          <td className={cn('w-4 align-top select-none', one.kind === 'add' && 'text-add', one.kind === 'del' && 'text-del')}>{signs[one.kind]}</td>
-          <td className="break-all whitespace-pre-wrap">{visible(one.text)}</td>
-        </tr>
-      ))}
-    </tbody></table>
-  )
-}
-
-function Half({ of, no }: { of?: DiffLine; no?: number }) {
-  return (
-    <td className={cn('w-1/2 border-r last:border-r-0', of && tones[of.kind])}>
-      <div className="flex"><span className="w-10 shrink-0 px-1.5 text-right text-faint select-none">{no}</span><span className="min-w-0 break-all whitespace-pre-wrap">{of && visible(of.text)}</span></div>
-    </td>
   )
 }

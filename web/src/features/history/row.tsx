@@ -3,6 +3,7 @@ import {
   ArrowRightLeft, Bot, ChevronDown, ChevronRight, CircleUser, FilePen, FilePlus2, FileText, Folder, Globe, type LucideIcon, Monitor, Power, Search, Terminal, Trash2, TriangleAlert, Upload,
 } from 'lucide-react'
 import { createElement, memo } from 'react'
+import { Lines } from '@/components/diff'
 import { StatusGlyph } from '@/components/glyph'
 import { Text, Took } from '@/components/text'
 import { Tag } from '@/components/ui/tag'
@@ -70,10 +71,6 @@ function Meta({ op }: { op: Operation }) {
       <Outcome op={op} />
     </>
   )
-}
-
-export function Lines({ added, removed }: { added: number; removed: number }) {
-  return <span className="whitespace-nowrap">{added > 0 && <span className="text-add">+{count(added)}</span>} {removed > 0 && <span className="text-del">−{count(removed)}</span>}</span>
 }
 
 // barWidth is logarithmic, from a millisecond to ten minutes.
