@@ -22,6 +22,8 @@ const (
 	// what it shows goes on.
 	maxOrders = 64
 	pingEvery = 20 * time.Second
+	// quiet is how long nothing comes when all that was shown before is told.
+	quiet = 300 * time.Millisecond
 )
 
 // socket is a terminal as one client has it. Four work at once, until the end
@@ -40,6 +42,12 @@ type socket struct {
 	full   atomic.Bool // orders wait, and the client is not read
 
 	told string // of the keyboard, last
+
+	opened time.Time
+	live   atomic.Bool   // the client knows that what comes is new
+	window int64         // bytes that may be on their way; 0: any number
+	shown  atomic.Int64  // place up to which the client has shown
+	caught chan struct{} // the client has shown more
 }
 
 // order is what a client wants.
@@ -47,9 +55,10 @@ type order struct {
 	keys []byte
 	size *sandbox.TerminalSize
 	take bool // the keyboard
+	seen *int64
 }
 
-func (s *Server) serveSocket(ctx context.Context, v *visit, p sandbox.Process, w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveSocket(ctx context.Context, v *visit, p sandbox.Process, window int64, w http.ResponseWriter, r *http.Request) {
 	// Where it comes from was looked at before anything else.
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
@@ -59,7 +68,7 @@ func (s *Server) serveSocket(ctx context.Context, v *visit, p sandbox.Process, w
 	defer func() { _ = conn.CloseNow() }() // closed twice is closed
 	conn.SetReadLimit(maxTyped)
 	s.recordNow(ctx, v)
-	k := &socket{s: s, v: v, r: r, conn: conn, p: p, orders: make(chan order, maxOrders)}
+	k := &socket{s: s, v: v, r: r, conn: conn, p: p, orders: make(chan order, maxOrders), opened: time.Now(), window: window, caught: make(chan struct{}, 1)}
 	working, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var group sync.WaitGroup
@@ -91,21 +100,52 @@ func (k *socket) bye(ctx context.Context, why error) {
 
 // show sends what the terminal shows, and how it ended.
 func (k *socket) show(ctx context.Context) error {
+	idle := time.AfterFunc(quiet, func() { _ = k.goLive(ctx) }) // its end is seen elsewhere
+	defer idle.Stop()
 	for began := false; ; began = true {
 		c, err := k.p.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return k.exit(ctx)
 		}
 		if err == nil && !began {
+			k.shown.Store(c.Offset)
 			err = k.tell(ctx, map[string]any{"type": "start", "offset": c.Offset})
+		}
+		if err == nil && !c.Time.Before(k.opened) {
+			err = k.goLive(ctx)
 		}
 		if err == nil {
 			err = k.write(ctx, websocket.MessageBinary, c.Data)
 		}
+		if err == nil {
+			err = k.hold(ctx, c.Offset+int64(len(c.Data)))
+		}
 		if err != nil {
 			return err
 		}
+		idle.Reset(quiet)
 	}
+}
+
+// goLive tells the client, once, that it has been told all that was shown
+// before it came.
+func (k *socket) goLive(ctx context.Context) error {
+	if k.live.Swap(true) {
+		return nil
+	}
+	return k.tell(ctx, map[string]any{"type": "live"})
+}
+
+// hold waits until the client has shown enough of what was sent up to a place.
+func (k *socket) hold(ctx context.Context, sent int64) error {
+	for k.window > 0 && sent-k.shown.Load() > k.window {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-k.caught:
+		}
+	}
+	return nil
 }
 
 func (k *socket) exit(ctx context.Context) error {
@@ -130,6 +170,10 @@ func (k *socket) read(ctx context.Context) error {
 				return err
 			}
 		}
+		if o.seen != nil {
+			k.catch(*o.seen)
+			continue
+		}
 		select {
 		case k.orders <- o:
 			continue
@@ -145,20 +189,32 @@ func (k *socket) read(ctx context.Context) error {
 	}
 }
 
+// catch notes how far the client has come.
+func (k *socket) catch(place int64) {
+	k.shown.Store(place)
+	select {
+	case k.caught <- struct{}{}:
+	default:
+	}
+}
+
 // readOrder reads a text frame.
 func readOrder(text []byte) (order, error) {
 	var frame struct {
 		Type string `json:"type"`
 		sandbox.TerminalSize
-		Writer bool `json:"writer"`
+		Writer bool  `json:"writer"`
+		Offset int64 `json:"offset"`
 	}
 	switch err := json.Unmarshal(text, &frame); {
 	case err == nil && frame.Type == "resize":
 		return order{size: &frame.TerminalSize}, frame.Validate()
 	case err == nil && frame.Type == "role" && frame.Writer:
 		return order{take: true}, nil
+	case err == nil && frame.Type == "shown":
+		return order{seen: &frame.Offset}, nil
 	}
-	return order{}, sandbox.Invalid("frame", `must be {"type":"resize","columns":80,"rows":24} or {"type":"role","writer":true}`)
+	return order{}, sandbox.Invalid("frame", `must be {"type":"resize","columns":80,"rows":24}, {"type":"role","writer":true} or {"type":"shown","offset":1024}`)
 }
 
 // obey does what the client wants. What is refused while another types is told,

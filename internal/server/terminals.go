@@ -44,9 +44,9 @@ func (s *Server) routeTerminals() {
 	}, stopCommand)
 	route(s, huma.Operation{
 		OperationID: "use-terminal", Method: http.MethodGet, Path: all + "/{operation}/socket", Summary: "Use a terminal, over a WebSocket", Tags: tag,
-		Description: `Binary frames are what is shown and what is typed. Text frames are JSON. From the server: {"type":"start","offset"} before the first byte, its place in all that was shown; ` +
+		Description: `Binary frames are what is shown and what is typed. Text frames are JSON. From the server: {"type":"start","offset"} before the first byte, its place in all that was shown; {"type":"live"} when all that was shown before has come; ` +
 			`{"type":"role","writer"} when this client may type, or may not as another does; {"type":"exit","code","status"}, and {"type":"problem","problem"}, before it closes. ` +
-			`From the client: {"type":"resize","columns","rows"} and {"type":"role","writer":true}, which takes the keyboard. Whoever comes back with the offset reached misses nothing.`,
+			`From the client: {"type":"resize","columns","rows"} and {"type":"role","writer":true}, which takes the keyboard; with window, {"type":"shown","offset"} as it gets on. Whoever comes back with the offset reached misses nothing.`,
 		Responses: map[string]*huma.Response{"101": {Description: "a WebSocket"}},
 	}, s.useTerminal)
 }
@@ -54,6 +54,7 @@ func (s *Server) routeTerminals() {
 type socketQuery struct {
 	OperationPath
 	Offset int64 `query:"offset" doc:"from this byte of what was shown; a negative one counts from the end"`
+	Window int64 `query:"window" minimum:"65536" maximum:"16777216" doc:"bytes that are sent before the client tells that it has shown them; absent: any number"`
 }
 
 func (s *Server) useTerminal(ctx context.Context, v *visit, in *socketQuery) (*huma.StreamResponse, error) {
@@ -74,6 +75,6 @@ func (s *Server) useTerminal(ctx context.Context, v *visit, in *socketQuery) (*h
 			s.refuse(w, r, &sandbox.Error{Code: codeOrigin, Message: "a browser's socket must tell that it comes from this server's own page"})
 			return
 		}
-		s.serveSocket(ctx, v, p, w, r)
+		s.serveSocket(ctx, v, p, in.Window, w, r)
 	}}, nil
 }

@@ -39,6 +39,7 @@ type screen struct {
 	conn   *websocket.Conn
 	shown  string
 	offset int64 // of what is shown
+	lived  int   // bytes that had come when it was told that what comes is new
 	frames []frame
 	closed websocket.StatusCode
 }
@@ -112,6 +113,10 @@ func (k *screen) until(what string, holds func() bool) {
 		var f frame
 		if err := json.Unmarshal(data, &f); err != nil {
 			k.t.Fatal(err)
+		}
+		if f.Type == "live" {
+			k.lived = len(k.shown)
+			continue
 		}
 		if k.frames = append(k.frames, f); f.Type == "start" {
 			k.offset = f.Offset
@@ -330,4 +335,33 @@ func TestTerminalDoesNotRead(t *testing.T) {
 	}
 	k.conn.CloseNow()
 	r.ask("DELETE", r.base+"/terminals/"+op, "").want(t, "close", 204, "")
+}
+
+// TestTerminalWindow: a client that shows slowly is sent no more than it can
+// take, and all of it in the end.
+func TestTerminalWindow(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil).room()
+	op := r.terminal(`{"columns":80,"rows":24,"command":"stty raw -echo; head -c 1000000 /dev/zero | tr '\\0' x; cat"}`)
+	k := r.screen(op, "?window=65536")
+	k.until("is full", func() bool { return len(k.shown) > 65536 })
+	k.keys("end")
+	k.told("role", true)
+	if n := len(k.shown); n > 600_000 {
+		t.Errorf("%d bytes were sent at once, with a window of 65536", n)
+	}
+	for !strings.HasSuffix(k.shown, "end") {
+		have := len(k.shown)
+		k.send(websocket.MessageText, fmt.Sprintf(`{"type":"shown","offset":%d}`, k.offset+int64(have)))
+		k.until("goes on", func() bool { return len(k.shown) > have })
+	}
+	if want := strings.Repeat("x", 1_000_000) + "end"; k.shown != want {
+		t.Errorf("%d bytes were shown, want %d", len(k.shown), len(want))
+	}
+	again := r.screen(op, "?offset=-7")
+	k.keys("!")
+	again.shows("end!")
+	if again.lived != len("xxxxend") {
+		t.Errorf("after %d bytes it was told that what comes is new, want 7", again.lived)
+	}
 }

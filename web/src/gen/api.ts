@@ -725,7 +725,7 @@ export interface paths {
         };
         /**
          * Use a terminal, over a WebSocket
-         * @description Binary frames are what is shown and what is typed. Text frames are JSON. From the server: {"type":"start","offset"} before the first byte, its place in all that was shown; {"type":"role","writer"} when this client may type, or may not as another does; {"type":"exit","code","status"}, and {"type":"problem","problem"}, before it closes. From the client: {"type":"resize","columns","rows"} and {"type":"role","writer":true}, which takes the keyboard. Whoever comes back with the offset reached misses nothing.
+         * @description Binary frames are what is shown and what is typed. Text frames are JSON. From the server: {"type":"start","offset"} before the first byte, its place in all that was shown; {"type":"live"} when all that was shown before has come; {"type":"role","writer"} when this client may type, or may not as another does; {"type":"exit","code","status"}, and {"type":"problem","problem"}, before it closes. From the client: {"type":"resize","columns","rows"} and {"type":"role","writer":true}, which takes the keyboard; with window, {"type":"shown","offset"} as it gets on. Whoever comes back with the offset reached misses nothing.
          */
         get: operations["use-terminal"];
         put?: never;
@@ -4501,7 +4501,32 @@ export interface operations {
     };
     "summarize-sandbox": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description as command.execute */
+                type?: string[] | null;
+                /** @description started, succeeded, failed, cancelled, timeout, unknown */
+                status?: string[] | null;
+                /** @description sdk, console, gateway, mcp, execd, proxy */
+                source?: string[] | null;
+                actor_type?: string;
+                actor?: string;
+                thread?: string;
+                run?: string;
+                correlation?: string;
+                /** @description begun at or after */
+                since?: string;
+                /** @description begun before */
+                until?: string;
+                /** @description acts on this file, or on what lies below this directory */
+                path?: string;
+                exit_code?: number;
+                /** @description in commands, paths, requests, results and kept output */
+                q?: string;
+                /** @description parts that the time is cut into */
+                bins?: number;
+                /** @description none: no groups */
+                group?: "run" | "thread" | "actor";
+            };
             header?: never;
             path: {
                 /** @description id of a connection; local is this server's own runtime */
@@ -4724,6 +4749,8 @@ export interface operations {
             query?: {
                 /** @description from this byte of what was shown; a negative one counts from the end */
                 offset?: number;
+                /** @description bytes that are sent before the client tells that it has shown them; absent: any number */
+                window?: number;
             };
             header?: never;
             path: {
@@ -5278,6 +5305,30 @@ export interface operations {
     "summarize-operations": {
         parameters: {
             query?: {
+                /** @description as command.execute */
+                type?: string[] | null;
+                /** @description started, succeeded, failed, cancelled, timeout, unknown */
+                status?: string[] | null;
+                /** @description sdk, console, gateway, mcp, execd, proxy */
+                source?: string[] | null;
+                actor_type?: string;
+                actor?: string;
+                thread?: string;
+                run?: string;
+                correlation?: string;
+                /** @description begun at or after */
+                since?: string;
+                /** @description begun before */
+                until?: string;
+                /** @description acts on this file, or on what lies below this directory */
+                path?: string;
+                exit_code?: number;
+                /** @description in commands, paths, requests, results and kept output */
+                q?: string;
+                /** @description parts that the time is cut into */
+                bins?: number;
+                /** @description none: no groups */
+                group?: "run" | "thread" | "actor";
                 /** @description id of a connection */
                 connection?: string;
                 /** @description id of a sandbox */
