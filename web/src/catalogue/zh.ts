@@ -36,6 +36,16 @@ export const zh: Catalogue = {
     exit: (n) => `退出码 ${n}`, killed: '被终止', stoppedAt: (t) => `${t} 后停止`, files: (n) => `${n} 文件`, isNew: '新建', isBinary: '非文本', cut: '输出被截断', unknown: '结果未知', notRecorded: '没有记录', gap: '没有记录。', restarted: '记录器已重新启动。', strip: (n, failed, from, to) => `${n} 操作，${failed} 失败，${from} 至 ${to}`, lanes: { command: '命令', file: '文件', terminal: '终端', other: '其他' }, list: '操作', spoken: (n, failed) => `${n} 个新操作，${failed} 失败`,
     noMirror: '此服务器没有保存所有历史的副本，无法一起搜索。', noMirrorNext: '用 --mirror 启动。每个沙箱的历史在它自己的标签页中。', incomplete: '搜索超时，结果不满一页。', goOn: '继续', noSandbox: '所有沙箱', whole: '显示全部时间', range: (from, to) => `${from} 至 ${to}`,
   },
+  commands: {
+    line: '命令', placeholder: '运行命令', keys: 'Enter 运行，Shift Enter 换行，↑ 取出以前的命令', options: '文件夹、环境变量、时限', run: '运行', cwd: '文件夹', cwdHint: '留空：工作目录。', timeout: '时限（秒）', timeoutHint: '留空：不限。', timeoutWrong: '不是秒数。', envHint: '每行一个 NAME=value。值不会保留。', background: '在后台运行：无人观看也继续', stdin: '需要输入', reset: '重置',
+    one: '命令及其输出', running: (n) => `正在运行 ${n}`, earlier: '以前的', older: '显示更早的', none: '这里还没有运行过命令。', notRunning: '沙箱没有运行。以前运行过的命令可以查看。', again: '再次运行', edit: '修改后运行', operation: '打开操作', stop: '停止', stopping: '正在停止', kill: '强制结束', input: '程序的输入', send: '发送', eof: '结束输入',
+    lines: (n) => `${n} 行`, dropped: (n) => `显示最后 ${n} 行`, skipped: (n) => `有 ${n} 没有保留`, connecting: '正在连接', live: '实时', lost: '连接中断，正在重新连接，不会遗漏。', ended: '已结束',
+  },
+  terminal: {
+    open: '新建终端', close: (no) => `关闭终端 ${no}`, closed: '终端将在 10 秒后结束', undo: '撤销', shell: 'shell', screen: '终端画面', past: '以前的', none: '没有打开的终端。打开的终端在离开后继续运行，并被记录。', needs: '只有操作员可以使用终端。', notRunning: '沙箱没有运行，里面没有终端。输入和显示过的内容在历史中。',
+    recording: (t) => `正在记录 ${t}`, yours: '键盘在你手中', watching: '正在观看。键盘在别人手中。', take: '接管键盘', lost: '正在重新连接，输入不会丢失。', ended: (code) => (code < 0 ? '已结束' : `已结束，退出码 ${code}`), inHistory: '在历史中打开', find: '在画面中查找', missing: (n) => `有 ${n} 没有在这里显示，保留的部分在历史中。`,
+    linkTitle: '打开此链接？', linkAsk: '它由沙箱中的程序写出，指向', linkDo: '打开链接',
+  },
   kinds: { 'command.execute': '命令', 'file.read': '读取', 'file.write': '写入', 'file.list': '列出', 'file.delete': '删除', 'file.append': '追加', 'file.edit': '编辑', 'file.stat': '查看', 'file.mkdir': '新建目录', 'file.move': '移动', 'file.chmod': '修改权限', 'file.glob': '按名称查找', 'file.grep': '搜索', 'file.download': '下载', 'file.upload': '上传', 'terminal.session': '终端', 'sandbox.create': '创建沙箱', 'sandbox.delete': '删除沙箱', 'sandbox.pause': '暂停沙箱', 'sandbox.resume': '恢复沙箱', 'sandbox.renew': '续期', 'sandbox.metadata': '修改标签', 'sandbox.snapshot': '快照', 'recorder.restarted': '记录器重启', 'history.gap': '没有记录', 'network.connect': '网络连接' },
   details: {
     label: '详情', actor: '执行者', run: '运行', thread: '会话', took: '用时', started: '开始', folder: '目录', source: '来源', sandbox: '沙箱', output: '输出', changes: '改动', request: '请求', raw: '原始', previous: '上一个操作', next: '下一个操作', link: '复制链接', shell: '复制为命令', notIn: '不在当前筛选中', notFound: '这个操作已不再保留。', wrap: '自动换行', find: '在输出中查找', downloadOut: (name) => `下载 ${name}`, complete: (n) => `完整，${n}`, partly: '部分记录', cutNote: (n) => `不完整：保留了 ${n}`, stillRunning: '仍在运行', none: '没有输出。', notKept: '输出没有保留。', earlierOutput: '显示更早的输出', laterOutput: '显示更多输出', colours: '颜色', rawOutput: '原样',

@@ -6,6 +6,9 @@ export const placeOf = (box: Sandbox): Place => ({ connection: box.connection, s
 export const nameOf = (box: Pick<Sandbox, 'id' | 'name'>) => box.name || box.id
 export const isGone = (box: Sandbox) => Boolean(box.gone_at) || box.state === 'Terminated'
 
+// isRunning tells whether something can be done in a sandbox now.
+export const isRunning = (box: Sandbox | undefined) => box !== undefined && box.state === 'Running' && !isGone(box)
+
 export function useBoxActions() {
   const client = useQueryClient()
   const fresh = async () => {

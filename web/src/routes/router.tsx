@@ -19,7 +19,7 @@ import { Tokens } from '@/features/settings/tokens'
 import { Users } from '@/features/settings/users'
 import { SignInPage } from '@/features/sign-in/sign-in-page'
 import { Problem } from '@/lib/api'
-import { isGone } from '@/lib/box'
+import { isRunning } from '@/lib/box'
 import { meQuery, sandboxQuery } from '@/lib/queries'
 import { useWords } from '@/lib/words'
 
@@ -48,12 +48,14 @@ const sandboxes = createRoute({ getParentRoute: () => frame, path: '/sandboxes',
 const history = createRoute({ getParentRoute: () => frame, path: '/history', validateSearch: readSearch, component: HistoryScreen })
 const connections = createRoute({ getParentRoute: () => frame, path: '/connections', component: ConnectionsPage })
 
-const tabs = ['overview', 'files', 'history']
+const tabs = ['overview', 'files', 'commands', 'terminal', 'history']
 const box = createRoute({ getParentRoute: () => frame, path: '/sandboxes/$connection/$sandbox', component: SandboxScreen })
 const boxIndex = createRoute({
   getParentRoute: () => box, path: '/', validateSearch: (given: Record<string, unknown>): { tab?: string } => (typeof given.tab === 'string' ? { tab: given.tab } : {}),
   beforeLoad: ({ params, search }) => {
     if (search.tab === 'files') throw redirect({ to: '/sandboxes/$connection/$sandbox/files', params, search: {} })
+    if (search.tab === 'commands') throw redirect({ to: '/sandboxes/$connection/$sandbox/commands', params, search: {} })
+    if (search.tab === 'terminal') throw redirect({ to: '/sandboxes/$connection/$sandbox/terminal', params, search: {} })
     throw redirect(search.tab === 'history' || !tabs.includes(search.tab ?? '') && search.tab ? { to: '/sandboxes/$connection/$sandbox/history', params, search: {} } : { to: '/sandboxes/$connection/$sandbox/overview', params })
   },
 })
@@ -61,6 +63,9 @@ const boxOverview = createRoute({ getParentRoute: () => box, path: '/overview', 
 const boxFiles = createRoute({
   getParentRoute: () => box, path: '/files', validateSearch: readFilesSearch, component: BoxFilesScreen,
 })
+const readId = (given: Record<string, unknown>): { id?: string } => (typeof given.id === 'string' ? { id: given.id.slice(0, 128) } : {})
+const boxCommands = createRoute({ getParentRoute: () => box, path: '/commands', validateSearch: readId, component: BoxCommandsScreen })
+const boxTerminal = createRoute({ getParentRoute: () => box, path: '/terminal', validateSearch: readId, component: BoxTerminalScreen })
 const boxHistory = createRoute({ getParentRoute: () => box, path: '/history', validateSearch: readSearch, component: BoxHistoryScreen })
 
 const permalink = createRoute({
@@ -76,7 +81,7 @@ const tokens = createRoute({ getParentRoute: () => settings, path: '/tokens', co
 const users = createRoute({ getParentRoute: () => settings, path: '/users', component: Users })
 
 const tree = root.addChildren([signIn, frame.addChildren([
-  home, sandboxes, history, connections, permalink, box.addChildren([boxIndex, boxOverview, boxFiles, boxHistory]), settings.addChildren([settingsIndex, account, signIns, tokens, users]),
+  home, sandboxes, history, connections, permalink, box.addChildren([boxIndex, boxOverview, boxFiles, boxCommands, boxTerminal, boxHistory]), settings.addChildren([settingsIndex, account, signIns, tokens, users]),
 ])])
 
 export function newRouter(client: QueryClient) {
@@ -128,10 +133,35 @@ function BoxFilesScreen() {
   const { connection, sandbox } = boxFiles.useParams()
   const navigate = boxFiles.useNavigate()
   const { data } = useQuery(sandboxQuery({ connection, sandbox }))
-  const running = data !== undefined && data.state === 'Running' && !isGone(data)
   return (
     <Suspense fallback={<Skeleton rows={14} height={26} />}>
-      <Files at={{ connection, sandbox }} running={running} search={boxFiles.useSearch()} onSearch={(change: FilesSearch, replace = false) => void navigate({ search: (old) => ({ ...old, ...change }), replace })} />
+      <Files at={{ connection, sandbox }} running={isRunning(data)} search={boxFiles.useSearch()} onSearch={(change: FilesSearch, replace = false) => void navigate({ search: (old) => ({ ...old, ...change }), replace })} />
+    </Suspense>
+  )
+}
+
+const Commands = lazyRouteComponent(() => import('@/features/commands/commands-page'), 'Commands')
+
+function BoxCommandsScreen() {
+  const { connection, sandbox } = boxCommands.useParams()
+  const navigate = boxCommands.useNavigate()
+  const { data } = useQuery(sandboxQuery({ connection, sandbox }))
+  return (
+    <Suspense fallback={<Skeleton rows={14} height={32} />}>
+      <Commands at={{ connection, sandbox }} running={isRunning(data)} search={boxCommands.useSearch()} onSearch={(search, replace = false) => void navigate({ search, replace })} />
+    </Suspense>
+  )
+}
+
+const Terminals = lazyRouteComponent(() => import('@/features/terminal/terminals-page'), 'Terminals')
+
+function BoxTerminalScreen() {
+  const { connection, sandbox } = boxTerminal.useParams()
+  const navigate = boxTerminal.useNavigate()
+  const { data } = useQuery(sandboxQuery({ connection, sandbox }))
+  return (
+    <Suspense fallback={<Skeleton rows={14} height={32} />}>
+      <Terminals at={{ connection, sandbox }} running={isRunning(data)} search={boxTerminal.useSearch()} onSearch={(search, replace = false) => void navigate({ search, replace })} />
     </Suspense>
   )
 }
@@ -140,6 +170,5 @@ function BoxHistoryScreen() {
   const { connection, sandbox } = boxHistory.useParams()
   const navigate = boxHistory.useNavigate()
   const { data } = useQuery(sandboxQuery({ connection, sandbox }))
-  const follow = data !== undefined && data.state === 'Running' && !isGone(data)
-  return <History scope={{ connection, sandbox }} follow={follow} search={boxHistory.useSearch()} onSearch={(change: HistorySearch, replace = false) => void navigate({ search: (old) => ({ ...old, ...change }), replace })} />
+  return <History scope={{ connection, sandbox }} follow={isRunning(data)} search={boxHistory.useSearch()} onSearch={(change: HistorySearch, replace = false) => void navigate({ search: (old) => ({ ...old, ...change }), replace })} />
 }

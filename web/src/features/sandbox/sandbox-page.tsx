@@ -19,7 +19,10 @@ import { visited } from '@/lib/recent'
 import { line } from '@/lib/safe'
 import { useLang, useWords } from '@/lib/words'
 
-const tabs = [{ to: '/sandboxes/$connection/$sandbox/overview', name: 'overview' }, { to: '/sandboxes/$connection/$sandbox/files', name: 'files' }, { to: '/sandboxes/$connection/$sandbox/history', name: 'history' }] as const
+const tabs = [
+  { to: '/sandboxes/$connection/$sandbox/overview', name: 'overview' }, { to: '/sandboxes/$connection/$sandbox/files', name: 'files' }, { to: '/sandboxes/$connection/$sandbox/commands', name: 'commands' },
+  { to: '/sandboxes/$connection/$sandbox/terminal', name: 'terminal' }, { to: '/sandboxes/$connection/$sandbox/history', name: 'history' },
+] as const
 
 // SandboxPage is what stands around the tabs of a sandbox.
 export function SandboxPage({ at }: { at: Place }) {
