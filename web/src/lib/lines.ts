@@ -59,9 +59,9 @@ function hunks(trail: Map<number, number>[], x: number, y: number): Hunk[] {
   return out
 }
 
-// A Part of a merge: what both have, what one changed, or what both changed
-// in different ways.
-export type Part = { kind: 'same' | 'mine' | 'theirs'; lines: string[] } | { kind: 'conflict'; base: string[]; mine: string[]; theirs: string[] }
+// A Part of a merge: what both have, what one changed in the place of so many
+// lines of before, or what both changed in different ways.
+export type Part = { kind: 'same'; lines: string[] } | { kind: 'mine' | 'theirs'; lines: string[]; before: number } | { kind: 'conflict'; base: string[]; mine: string[]; theirs: string[] }
 
 // merge joins two changes of one text, as diff3 does.
 export function merge(base: readonly string[], mine: readonly string[], theirs: readonly string[]): Part[] {
@@ -99,8 +99,8 @@ export function merge(base: readonly string[], mine: readonly string[], theirs: 
     at = until
     const my = mine.slice(startMine, until + byMine)
     const their = theirs.slice(startTheirs, until + byTheirs)
-    if (k === firstK) out.push({ kind: 'mine', lines: my })
-    else if (i === firstI) out.push({ kind: 'theirs', lines: their })
+    if (k === firstK) out.push({ kind: 'mine', lines: my, before: until - from })
+    else if (i === firstI) out.push({ kind: 'theirs', lines: their, before: until - from })
     else if (my.join('\n') === their.join('\n')) out.push({ kind: 'same', lines: my })
     else out.push({ kind: 'conflict', base: base.slice(from, until), mine: my, theirs: their })
   }

@@ -8,6 +8,7 @@ type Schemas = components['schemas']
 export type Entry = Schemas['FileEntry']
 export type Written = Schemas['Written']
 export type Found = Schemas['Found']
+export type Usage = Schemas['Usage']
 
 export const filesPath = (at: Place) => `${sandboxPath(at)}/files`
 export const filesKey = (at: Place) => ['files', at.connection, at.sandbox]
@@ -36,6 +37,11 @@ export const rootQuery = (at: Place) => queryOptions({
 })
 
 export const stat = (at: Place, name: Name, signal?: AbortSignal) => read<Entry>(`${filesPath(at)}/stat${query(param(name))}`, signal)
+
+type Search = { name?: string; content?: string; regexp?: string; ignore_case?: string; hidden?: string; limit: number }
+export const searchFiles = (at: Place, directory: Name, what: Search, signal?: AbortSignal) => read<Found>(`${filesPath(at)}/search${query({ ...param(directory), ...what })}`, signal)
+
+export const usage = (at: Place, name: Name, signal?: AbortSignal) => read<Usage>(`${filesPath(at)}/usage${query(param(name))}`, signal)
 
 export const contentLink = (at: Place, name: Name) => `${prefix}${filesPath(at)}/content${query(param(name))}`
 export const archiveLink = (at: Place, name: Name, only: Name[] = []) => {

@@ -34,6 +34,7 @@ export type Doc = {
   draft?: number // when what is shown was typed, if it comes from an earlier page
   theirs?: Theirs
   gone?: boolean // deleted meanwhile
+  written?: string // the operation of our last save
 }
 
 const blank = (name: Name): Doc => ({ name, state: 'opening', hash: null, base: '', dirty: false, saving: false })
@@ -263,7 +264,7 @@ export class Desk {
         inside.saved = version
         inside.ends = inside.ends && new Ends(inside.ends.at(version), version, inside.ends)
       }
-      this.put(name, { saving: false, entry: written, hash: written.sha256, base: text, asRead: form, size: bytes.length, theirs: undefined, gone: false })
+      this.put(name, { saving: false, entry: written, hash: written.sha256, written: written.operation_id, base: text, asRead: form, size: bytes.length, theirs: undefined, gone: false })
       this.weigh(name, { saving: false })
       this.later(name)
       return true
@@ -286,6 +287,25 @@ export class Desk {
     } catch (error) {
       if (isCode(error, 'file_not_found')) this.weigh(name, { gone: true, theirs: undefined })
       else this.put(name, { problem: error })
+    }
+  }
+
+  // resolve writes what somebody made of mine and theirs.
+  async resolve(name: Name, text: string): Promise<boolean> {
+    const doc = this.find(name)
+    if (!doc?.model || !doc.theirs) return false
+    if (textOf(doc.model) !== text) doc.model.pushEditOperations([], [{ range: doc.model.getFullModelRange(), text }], () => null)
+    return this.save(name, { hash: doc.theirs.hash })
+  }
+
+  // takeTheirs drops what was typed here.
+  takeTheirs(name: Name) {
+    const doc = this.find(name)
+    if (!doc?.theirs) return
+    if (doc.theirs.text) this.take(name, doc.theirs.text, doc.theirs.hash)
+    else {
+      this.close(name)
+      this.open(name)
     }
   }
 
