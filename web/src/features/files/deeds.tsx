@@ -1,6 +1,6 @@
 // What can be done with files, the same from the tree, the folder and the keys.
 import { useQueryClient } from '@tanstack/react-query'
-import { useCallback, useMemo, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { toast } from '@/components/ui/toast'
 import { type Usage, archiveLink, contentLink, copy, isCode, listKey, move, stat } from '@/features/files/contents'
 import type { Desk } from '@/features/files/desk'
@@ -38,6 +38,10 @@ export function useDeeds(at: Place, desk: Desk, current: Name | undefined, onSho
   const client = useQueryClient()
   const [asking, setAsking] = useState<Asking>()
   const place = `${at.connection}/${at.sandbox}`
+  const shown = useRef(current) // what is undone later asks what is shown then
+  useEffect(() => {
+    shown.current = current
+  }, [current])
   const fresh = useCallback((...directories: Name[]) => Promise.all([
     ...directories.map((name) => client.invalidateQueries({ queryKey: listKey(at, name), exact: true })), client.invalidateQueries({ queryKey: ['files', at.connection, at.sandbox, 'stat'] }),
   ]), [client, at.connection, at.sandbox]) // eslint-disable-line react-hooks/exhaustive-deps -- at is these two
@@ -50,7 +54,7 @@ export function useDeeds(at: Place, desk: Desk, current: Name | undefined, onSho
       await move(at, from, to, options.replace)
       desk.renamed(from, to)
       await fresh(parent(from), parent(to))
-      if (current && within(current, from)) onShow(moved(current, from, to))
+      if (shown.current && within(shown.current, from)) onShow(moved(shown.current, from, to))
       if (options.quiet) return
       toast(parent(from) === parent(to) ? w.files.renamed(line(base(from)), line(base(to))) : w.files.movedTo(line(base(from)), line(base(parent(to)))), false, options.replace ? undefined : { label: w.files.undo, ms: 10_000, run: () => void relocate(to, from, { quiet: true }).catch(fault) })
     }
@@ -85,8 +89,8 @@ export function useDeeds(at: Place, desk: Desk, current: Name | undefined, onSho
 
     const remove = (items: Item[], counted = new Map<Name, Usage>()) => {
       leave({ at, desk, client, items, counted, w })
-      const gone = items.find((one) => current && within(current, one.name))
-      if (gone && !desk.find(current)?.dirty) onShow(parent(gone.name))
+      const gone = items.find((one) => shown.current && within(shown.current, one.name))
+      if (gone && !desk.find(shown.current)?.dirty) onShow(parent(gone.name))
     }
 
     return {
@@ -110,7 +114,7 @@ export function useDeeds(at: Place, desk: Desk, current: Name | undefined, onSho
         else for (const directory of new Set(items.map((one) => parent(one.name)))) save(archiveLink(at, directory, items.filter((one) => parent(one.name) === directory).map((one) => last(one.name))))
       },
     }
-  }, [at.connection, at.sandbox, desk, client, current, onShow, asking, fresh, place, w]) // eslint-disable-line react-hooks/exhaustive-deps -- at is these two
+  }, [at.connection, at.sandbox, desk, client, onShow, asking, fresh, place, w]) // eslint-disable-line react-hooks/exhaustive-deps -- at is these two
 }
 
 // free finds a name in a directory that nobody has.

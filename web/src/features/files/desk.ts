@@ -54,7 +54,7 @@ export class Desk {
     this.at = at
     this.user = user
     addEventListener('beforeunload', (event) => {
-      if (this.unkept.size > 0) event.preventDefault()
+      if (this.docs.some((doc) => doc.dirty && this.unkept.has(doc.name))) event.preventDefault()
     })
     addEventListener('visibilitychange', () => {
       for (const name of this.unkept) void this.keep(name)

@@ -30,7 +30,7 @@ const MarkdownView = lazy(async () => ({ default: (await import('@/features/file
 
 type Props = {
   at: Place; desk: Desk; deeds: Deeds; home: Name; current: Name; doc?: Doc; what: What; search: FilesSearch; running: boolean; onSearch: (change: FilesSearch, replace?: boolean) => void; onShow: (name: Name, change?: FilesSearch) => void
-  onUpload: (directory: Name, folder?: boolean) => void; onFiles?: () => void; go?: { line: number; column: number }
+  onUpload: (directory: Name, folder?: boolean) => void; onSave: () => void; comparing: boolean; onCompare: (on: boolean) => void; onFiles?: () => void; go?: { line: number; column: number }
 }
 
 // viewsOf are the ways in which a file can be looked at, the first by itself.
@@ -47,21 +47,18 @@ export function FilePane(props: Props) {
   const { at, desk, deeds, doc, what, current, home, search, running, onSearch, onShow } = props
   const w = useWords()
   const [position, setPosition] = useState({ line: 1, column: 1 })
-  const [comparing, setComparing] = useState<Name>()
+  const { onSave: save, comparing, onCompare } = props
   const ready = doc?.state === 'ready' ? doc : undefined
   const views = ready ? viewsOf(ready) : []
   const view = views.find((one) => one === search.view) ?? views[0]
   const comparable = ready?.theirs?.text !== undefined
-  const save = async () => {
-    if (!(await desk.save(current)) && desk.find(current)?.theirs) setComparing(current)
-  }
   let body: ReactNode = null
   if (what.error !== undefined) body = <div className="p-5"><Notice error={what.error} onRetry={what.retry} /></div>
   else if (doc?.state === 'failed') body = <div className="p-5"><Notice error={doc.error} onRetry={() => desk.retry(current)} /></div>
   else if (search.at) body = <VersionView at={at} op={search.at} side={search.view === 'side'} onSide={(side) => onSearch({ view: side ? 'side' : undefined }, true)} onClose={() => onSearch({ at: undefined, view: undefined })} />
   else if (what.kind === 'directory') body = <FolderView key={current} name={current} home={home} deeds={deeds} onShow={onShow} onUpload={props.onUpload} />
   else if (!ready) body = <Skeleton rows={16} height={20} what={line(base(current))} />
-  else if (comparing === current && comparable) body = <ConflictView key={ready.theirs?.hash} desk={desk} doc={ready} onClose={() => setComparing(undefined)} />
+  else if (comparing && comparable) body = <ConflictView key={ready.theirs?.hash} desk={desk} doc={ready} onClose={() => onCompare(false)} />
   else if (ready.kind === 'special') body = <p className="p-5 text-muted-foreground">{w.files.special(ready.entry ? w.files.types[ready.entry.type] : '')}</p>
   else if (view === 'hex') body = <HexView key={current} at={at} name={current} size={ready.size} />
   else if (ready.kind === 'image' && ready.bytes) body = <ImageView key={ready.size} name={current} bytes={ready.bytes} />
@@ -78,7 +75,7 @@ export function FilePane(props: Props) {
         {what.kind && <IconButton label={w.act.download} onClick={() => deeds.download([{ name: current, entry: { name: base(current), path: current, type: what.kind === 'directory' ? 'directory' : 'file', size: 0, mode: '', modified_at: '' } }])}><Download /></IconButton>}
         {ready?.kind === 'text' && <Button size="sm" variant="default" disabled={!ready.dirty || ready.saving || !running} title={running ? undefined : w.files.notRunning} onClick={save}>{ready.gone ? w.files.saveNew : w.act.save}<Kbd>{'Ctrl S'}</Kbd></Button>}
       </div>
-      {ready && comparing !== current && <Notes desk={desk} doc={ready} onCompare={() => setComparing(current)} onSave={save} />}
+      {ready && !(comparing && comparable) && <Notes desk={desk} doc={ready} onCompare={() => onCompare(true)} onSave={save} />}
       <Suspense fallback={<Skeleton rows={16} height={20} />}>{body}</Suspense>
       {ready && !search.at && <StatusBar desk={desk} doc={ready} position={view === 'text' ? position : undefined} />}
     </>

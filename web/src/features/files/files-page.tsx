@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useCallback, useEffect, useEffectEvent, useMemo, useRef, useState } from 'react'
 import { Confirm } from '@/components/confirm'
 import { Empty, Notice, Skeleton } from '@/components/notice'
+import { Dialog } from '@/components/ui/dialog'
 import { rootQuery, stat } from '@/features/files/contents'
 import { useDeeds } from '@/features/files/deeds'
 import { type Desk, deskOf, useDocs } from '@/features/files/desk'
@@ -53,6 +54,7 @@ function Working({ at, running, search, onSearch, desk }: Props & { desk: Desk }
   const [sheet, setSheet] = useState(false)
   const [quick, setQuick] = useState(false)
   const [closing, setClosing] = useState<Name>()
+  const [comparing, setComparing] = useState<Name>()
   const { unfold } = useUnfolded(at)
   const show = useCallback((name: Name, change: FilesSearch = {}) => {
     setSheet(false)
@@ -75,9 +77,12 @@ function Working({ at, running, search, onSearch, desk }: Props & { desk: Desk }
     desk.close(name)
     if (name === current) show(next?.name ?? parent(name))
   }
+  const save = async () => {
+    if (current && running && !(await desk.save(current)) && desk.find(current)?.theirs) setComparing(current)
+  }
   const history = search.history === true && current !== undefined && what.kind === 'file'
   usePaneKeys({
-    quick: () => setQuick(true), search: () => { setPane('search'); setSheet(true) }, save: () => current && void desk.save(current), history: () => onSearch({ history: search.history ? undefined : true, at: search.history ? undefined : search.at }, true),
+    quick: () => setQuick(true), search: () => { setPane('search'); setSheet(true) }, save: () => void save(), history: () => onSearch({ history: search.history ? undefined : true, at: search.history ? undefined : search.at }, true),
   })
   const roots = useMemo(() => (root.data ? (home === '/' || !slash.data ? [root.data] : [root.data, slash.data]) : []), [root.data, slash.data, home])
   if (!running && docs.length === 0) return <Empty text={w.files.notRunning} />
@@ -90,10 +95,10 @@ function Working({ at, running, search, onSearch, desk }: Props & { desk: Desk }
     <div className="relative flex min-h-0 flex-1">
       {input}
       {!phone && <div className="flex w-[252px] shrink-0 flex-col border-r max-wide:w-[228px]">{side}</div>}
-      {phone && sheet && <div role="dialog" aria-label={w.files.title} className="absolute inset-0 z-30 flex flex-col bg-background">{side}<button type="button" className="h-11 shrink-0 border-t font-medium" onClick={() => setSheet(false)}>{w.act.close}</button></div>}
+      {phone && sheet && <Dialog open onClose={() => setSheet(false)} title={w.files.title} hideTitle className="inset-0 top-0 left-0 max-h-none w-full max-w-none translate-x-0 rounded-none border-0 bg-background text-base">{side}<button type="button" className="h-11 shrink-0 border-t font-medium" onClick={() => setSheet(false)}>{w.act.close}</button></Dialog>}
       <section aria-label={w.files.editor} className="flex min-w-0 flex-1 flex-col">
         <Tabs docs={docs} current={current} onShow={show} onClose={close} />
-        <FilePane at={at} desk={desk} deeds={deeds} home={home} current={current} doc={doc} what={what} search={search} running={running} onSearch={onSearch} onShow={show} onUpload={upload} onFiles={phone ? () => { setPane('tree'); setSheet(true) } : undefined} go={go?.name === current ? go : undefined} />
+        <FilePane at={at} desk={desk} deeds={deeds} home={home} current={current} doc={doc} what={what} search={search} running={running} onSearch={onSearch} onShow={show} onUpload={upload} onSave={save} comparing={comparing === current} onCompare={(on) => setComparing(on ? current : undefined)} onFiles={phone ? () => { setPane('tree'); setSheet(true) } : undefined} go={go?.name === current ? go : undefined} />
       </section>
       {history && (
         <div className="w-[296px] shrink-0 border-l max-wide:w-[260px] max-desk:absolute max-desk:inset-x-0 max-desk:bottom-0 max-desk:z-20 max-desk:h-[58%] max-desk:w-full max-desk:border-t max-desk:border-l-0 max-desk:shadow-floating">

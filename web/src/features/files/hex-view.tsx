@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronLeft, ChevronRight } from 'lucide-react'
-import { useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { Notice, Skeleton } from '@/components/notice'
 import { IconButton } from '@/components/ui/button'
 import { Input } from '@/components/ui/input'
@@ -20,6 +20,7 @@ export function HexView({ at, name, size }: { at: Place; name: Name; size?: numb
   const w = useWords()
   const width = usePhone() ? 8 : 16
   const [from, setFrom] = useState(0)
+  const [goal, setGoal] = useState(0)
   const [text, setText] = useState('')
   const ref = useRef<HTMLDivElement>(null)
   const { data, error, refetch } = useQuery({ queryKey: ['files', at.connection, at.sandbox, 'hex', name, from], staleTime: 30_000, gcTime: 60_000, retry: false, queryFn: ({ signal }) => readPart(at, name, from, part, signal) })
@@ -29,8 +30,11 @@ export function HexView({ at, name, size }: { at: Place; name: Name; size?: numb
     const end = whole ?? Infinity
     const to = Math.max(0, Math.min(offset, end - 1))
     setFrom(Math.floor(to / part) * part)
-    rows.scrollToIndex(Math.floor((to % part) / width), { align: 'start' })
+    setGoal(to)
   }
+  useEffect(() => {
+    if (data) rows.scrollToIndex(Math.floor((goal % part) / width), { align: 'start' })
+  }, [data, goal]) // eslint-disable-line react-hooks/exhaustive-deps -- when another place is asked for, and is there
   return (
     <div className="flex min-h-0 flex-1 flex-col">
       <form className="flex h-9 shrink-0 items-center gap-2 border-b px-4 text-sm text-muted-foreground max-desk:h-11" onSubmit={(event) => {

@@ -49,16 +49,17 @@ export function leave(given: Leave) {
   }
   const [first] = names
   const said = names.length === 1 && first ? w.files.deleted(line(base(first))) : w.files.deletedMany(names.length)
-  const over = () => {
-    removeEventListener('pagehide', flush)
-    waiting.delete(end)
-  }
+  const over = () => removeEventListener('pagehide', flush)
   const end = toast(said, false, {
     label: w.files.undo, ms: stay,
-    run: () => { over(); back() },
-    onEnd: () => {
+    run: () => {
+      waiting.delete(end)
       over()
-      void Promise.all(items.map((one) => go(given, one))).then(back)
+      back()
+    },
+    onEnd: () => {
+      waiting.delete(end)
+      void Promise.all(items.map((one) => go(given, one))).then(back).finally(over)
     },
   })
   waiting.add(end)

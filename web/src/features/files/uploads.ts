@@ -26,7 +26,7 @@ export const useUploads = () => useSyncExternalStore((changed) => {
 
 // picked reads what was dropped, folders with all that is in them.
 export async function picked(data: DataTransfer): Promise<{ files: Picked[]; folders: string[] }> {
-  const entries = [...data.items].map((one) => (one.kind === 'file' ? one.webkitGetAsEntry() : null)).filter((one) => one !== null)
+  const items = [...data.items].filter((one) => one.kind === 'file').map((one) => one.webkitGetAsEntry() ?? one.getAsFile())
   const files: Picked[] = []
   const folders: string[] = []
   const walk = async (entry: FileSystemEntry, above: string): Promise<void> => {
@@ -43,7 +43,10 @@ export async function picked(data: DataTransfer): Promise<{ files: Picked[]; fol
       }
     }
   }
-  for (const one of entries) await walk(one, '')
+  for (const one of items) {
+    if (one instanceof File) files.push({ file: one, path: one.name })
+    else if (one) await walk(one, '')
+  }
   return { files, folders }
 }
 
