@@ -6,7 +6,7 @@ import { useWords } from '@/lib/words'
 
 export const options: editor.IStandaloneEditorConstructionOptions = {
   automaticLayout: true, fontSize: 12.5, lineHeight: 20, fontFamily: 'ui-monospace, "SF Mono", "JetBrains Mono", "Cascadia Code", Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans Mono CJK SC", monospace', fontLigatures: false,
-  minimap: { enabled: false }, scrollBeyondLastLine: false, padding: { top: 8, bottom: 8 }, lineNumbersMinChars: 4, glyphMargin: false, folding: true, renderLineHighlight: 'line', overviewRulerLanes: 2, renderFinalNewline: 'on', hideCursorInOverviewRuler: true, smoothScrolling: false, renderWhitespace: 'selection',
+  minimap: { enabled: false }, bracketPairColorization: { enabled: false }, scrollBeyondLastLine: false, padding: { top: 8, bottom: 8 }, lineNumbersMinChars: 4, glyphMargin: false, folding: true, renderLineHighlight: 'line', overviewRulerLanes: 2, renderFinalNewline: 'on', hideCursorInOverviewRuler: true, smoothScrolling: false, renderWhitespace: 'selection',
   // What is typed is what is written: nothing is completed, closed or corrected.
   quickSuggestions: false, wordBasedSuggestions: 'off', suggestOnTriggerCharacters: false, autoClosingBrackets: 'never', autoClosingQuotes: 'never', autoSurround: 'never', acceptSuggestionOnEnter: 'off', parameterHints: { enabled: false }, unusualLineTerminators: 'off', trimAutoWhitespace: false, detectIndentation: true,
   largeFileOptimizations: true, maxTokenizationLineLength: 20_000, stopRenderingLineAfter: 20_000, links: false, contextmenu: true, fixedOverflowWidgets: true, dragAndDrop: false, dropIntoEditor: { enabled: false }, accessibilitySupport: 'auto', unicodeHighlight: { nonBasicASCII: false, ambiguousCharacters: false, invisibleCharacters: true },

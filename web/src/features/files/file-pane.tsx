@@ -120,7 +120,7 @@ export function Crumbs({ name, home, onShow }: { name: Name; home: Name; onShow:
   return (
     <nav aria-label={w.files.crumbs} className="flex min-w-0 items-center gap-1 overflow-hidden">
       {list.slice(Math.max(0, list.indexOf(home))).map((one) => (
-        <span key={one} className="flex min-w-0 items-center gap-1 text-muted-foreground">
+        <span key={one} className="flex min-w-0 items-center gap-1 text-muted-foreground max-desk:hidden">
           <button type="button" onClick={() => onShow(one)} className="truncate rounded-sm py-1 hover:text-foreground hover:underline"><Text of={base(one)} /></button>
           {one !== '/' && <span aria-hidden className="text-faint">/</span>}
         </span>

@@ -39,7 +39,9 @@ function Block({ of: token, show }: { of: Token; show: Show }): ReactNode {
     case 'hr':
       return <hr className="my-1" />
     case 'list':
-      return createElement(one.ordered ? 'ol' : 'ul', { className: `flex flex-col gap-1 pl-6 ${one.ordered ? 'list-decimal' : 'list-disc'}`, start: one.ordered && typeof one.start === 'number' ? one.start : undefined }, one.items.map((item, i) => <li key={i}>{item.task && <span aria-hidden className="mr-1.5">{item.checked ? '☑' : '☐'}</span>}{blocks(item.tokens, show)}</li>))
+      return createElement(one.ordered ? 'ol' : 'ul', { className: `flex flex-col gap-1 pl-6 ${one.ordered ? 'list-decimal' : 'list-disc'}`, start: one.ordered && typeof one.start === 'number' ? one.start : undefined }, one.items.map((item, i) => <li key={i} className={item.task ? 'list-none' : undefined}>{blocks(item.tokens, show)}</li>))
+    case 'checkbox':
+      return <span role="img" aria-label={one.checked ? '☑' : '☐'} className="mr-1.5 -ml-5">{one.checked ? '☑' : '☐'}</span>
     case 'table':
       return (
         <div className="overflow-x-auto" tabIndex={0}>
@@ -86,7 +88,7 @@ function Inline({ of: token, show }: { of: Token; show: Show }): ReactNode {
 }
 
 // narrow knows tokens by their type, as marked makes them.
-type MarkedToken = Tokens.Space | Tokens.Def | Tokens.Heading | Tokens.Paragraph | Tokens.Code | Tokens.Blockquote | Tokens.Hr | Tokens.List | Tokens.Table | Tokens.Text | Tokens.Strong | Tokens.Em | Tokens.Del | Tokens.Codespan | Tokens.Br | Tokens.Link | Tokens.Image | Tokens.Escape | Tokens.HTML
+type MarkedToken = Tokens.Space | Tokens.Def | Tokens.Heading | Tokens.Paragraph | Tokens.Code | Tokens.Blockquote | Tokens.Hr | Tokens.List | Tokens.Checkbox | Tokens.Table | Tokens.Text | Tokens.Strong | Tokens.Em | Tokens.Del | Tokens.Codespan | Tokens.Br | Tokens.Link | Tokens.Image | Tokens.Escape | Tokens.HTML
 const isMarked = (token: Token): token is MarkedToken => 'type' in token
 const narrow = (token: Token): MarkedToken => (isMarked(token) ? token : { type: 'text', raw: '', text: '' })
 
