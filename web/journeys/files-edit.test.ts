@@ -54,7 +54,7 @@ test('mixed line ends and other encodings are kept byte for byte', async () => {
     ['mixed.txt', bytesOf('one\r\ntwo\nthree\r\rlast\n'), 'X', bytesOf('Xone\r\ntwo\nthree\r\rlast\n')],
     ['old-mac.txt', bytesOf('a\rb\r'), 'X', bytesOf('Xa\rb\r')],
     ['gbk.txt', Buffer.from('d6d0cec4c4dac8dd0d0ab2e2cad4', 'hex'), '中', Buffer.from('d6d0d6d0cec4c4dac8dd0d0ab2e2cad4', 'hex')],
-    ['latin.txt', bytesOf('caf\xe9 \x81\x9d\n'), 'X', bytesOf('Xcaf\xe9 \x81\x9d\n')],
+    ['latin.txt', bytesOf('caf\xe9 \x80\x81\x9d\n'), 'X€', bytesOf('X\x80caf\xe9 \x80\x81\x9d\n')],
     ['utf16.txt', Buffer.from('fffe61000d000a00', 'hex'), 'é', Buffer.from('fffee90061000d000a00', 'hex')],
   ]
   const { page } = await signIn()

@@ -26,7 +26,7 @@ function table(encoding: string): Map<string, number[]> {
       if (letter && [...letter].length === 1 && (!old || old.length > bytes.length)) made.set(letter, bytes)
     } catch { /* these bytes are no letter */ }
   }
-  for (let a = 0; a < 256; a++) learn([a])
+  for (let a = 0; a < 256; a++) if (encoding !== 'gb18030' || a < 0x80) learn([a]) // it reads 0x80 as €, and writes two bytes
   if (/^(gb18030|big5|shift_jis|euc-)/.test(encoding)) {
     for (let a = 0x81; a < 0xff; a++) for (let b = 0x40; b < 0xff; b++) learn([a, b])
   }
@@ -44,7 +44,8 @@ function four(letter: string): number[] | undefined {
   let high = 39419
   while (low <= high) {
     const middle = (low + high) >> 1
-    const found = decoder.decode(new Uint8Array(at(middle))).codePointAt(0) ?? 0
+    const read = decoder.decode(new Uint8Array(at(middle))).codePointAt(0) ?? 0
+    const found = read === 0xe7c7 ? 0x1e3f : read // the one place that is out of order
     if (found === want) return at(middle)
     if (found < want) low = middle + 1
     else high = middle - 1
@@ -67,7 +68,11 @@ export function encoderOf(encoding: string): Encoder {
     const known = table(encoding)
     const out: number[] = []
     for (const letter of text) {
-      const bytes = known.get(letter) ?? (encoding === 'gb18030' ? four(letter) : undefined)
+      let bytes = known.get(letter)
+      if (!bytes && encoding === 'gb18030') {
+        bytes = four(letter)
+        if (bytes) known.set(letter, bytes)
+      }
       if (!bytes) throw new Unwritable(letter)
       for (const one of bytes) out.push(one)
     }

@@ -53,18 +53,28 @@ function likelyChinese(bytes: Uint8Array): boolean {
   return pairs > others * 4
 }
 
-// decode reads text. In cut pieces a letter may be cut at the end.
+// decode reads text that can be written back byte for byte. In cut pieces a
+// letter may be cut at the end.
 export function decode(bytes: Uint8Array, encoding?: string, cut = false): Text | undefined {
-  const found = bomOf(bytes)
-  const bom = found && (!encoding || encoding === found.encoding) ? found : undefined
-  const name = encoding ?? bom?.encoding ?? guess(bytes, cut)
-  const whole = tryDecode(bom ? bytes.subarray(bom.bytes.length) : bytes, name, cut)
+  const bom = bomOf(bytes)
+  const names = encoding ? [encoding] : [bom?.encoding ?? guess(bytes, cut), ...(isBinary(bytes) ? [] : ['windows-1252'])]
+  for (const name of names) {
+    const found = decodeAs(bytes, name, bom?.encoding === name ? bom.bytes.length : 0, cut)
+    if (found && (cut || name === 'utf-8' || same(encode(found.text, found.form, found.ends), bytes))) return found
+  }
+  return undefined
+}
+
+function decodeAs(bytes: Uint8Array, encoding: string, skipped: number, cut: boolean): Text | undefined {
+  const whole = tryDecode(bytes.subarray(skipped), encoding, cut)
   if (whole === undefined) return undefined
   const ends = whole.match(/\r\n|\r|\n/g) ?? []
   const [first = '\n'] = ends
   const breaks = ends.every((one) => one === first) ? (first === '\r\n' || first === '\r' ? first : '\n') : 'mixed'
-  return { text: breaks === '\n' ? whole : whole.replace(/\r\n|\r/g, '\n'), form: { encoding: name, bom: Boolean(bom), breaks }, ends: breaks === 'mixed' ? [...ends] : [] }
+  return { text: breaks === '\n' ? whole : whole.replace(/\r\n|\r/g, '\n'), form: { encoding, bom: skipped > 0, breaks }, ends: breaks === 'mixed' ? [...ends] : [] }
 }
+
+const same = (a: Uint8Array, b: Uint8Array) => a.length === b.length && a.every((one, i) => one === b[i])
 
 // Unwritable is a letter that an encoding does not have.
 export class Unwritable extends Error {
