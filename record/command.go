@@ -120,8 +120,11 @@ func (s *Session) launch(ctx context.Context, starter sandbox.Starter, r *run, c
 		if !late(waited) {
 			return waited
 		}
-		done, ctx = func() {}, context.WithoutCancel(ctx)
+		done = func() {}
 	}
+	// From its turn on, only who asks for its end stops the command: a
+	// connection that breaks just now may come back for it under its id.
+	ctx = context.WithoutCancel(ctx)
 	var err error
 	if r.act, r.earlier, err = s.begin(ctx, op); err != nil || r.earlier != nil {
 		done()
