@@ -103,6 +103,16 @@ func TestOpenSandboxSession(t *testing.T) {
 	sandboxtest.TestSession(t, func(t *testing.T) sandbox.Session { return r.create(t, nil).Session() })
 }
 
+func TestOpenSandboxLifecycle(t *testing.T) {
+	r := needOpenSandbox(t)
+	p, err := opensandbox.New(r.url, &opensandbox.Options{Key: opensandbox.Secret(r.key)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	sandboxtest.Lifecycle(t, p, "python:3.12")
+}
+
 func TestOpenSandboxCreate(t *testing.T) {
 	began := time.Now()
 	box := needOpenSandbox(t).create(t, &glassbox.Options{Name: "研究员的工作区 42", Env: map[string]string{"FOO": "bar"}})
