@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/glassboxhq/glassbox/internal/wire"
 	"github.com/glassboxhq/glassbox/sandbox/native"
@@ -108,8 +109,12 @@ func place(boot *wire.Boot, self string) error {
 		return fmt.Errorf("put the recorder into its place: %w", err)
 	}
 	bootFile := wire.InstalledBoot(boot.HistoryDir)
-	if before, err := readBoot(bootFile); err == nil {
+	if before, err := readBoot(bootFile); err == nil && before.SandboxID == boot.SandboxID {
 		boot.Token = before.Token
+	} else if err == nil {
+		if err := setAside(boot.HistoryDir, before.SandboxID); err != nil {
+			return fmt.Errorf("set another sandbox's history aside: %w", err)
+		}
 	}
 	if boot.Token == "" {
 		boot.Token = rand.Text()
@@ -123,6 +128,28 @@ func place(boot *wire.Boot, self string) error {
 		return fmt.Errorf("write the boot file: %w", err)
 	}
 	return nil
+}
+
+// setAside renames the files of a history that is another sandbox's: this one
+// was made from its files, as by a snapshot.
+func setAside(dir, of string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if of == "" || len(of) > 128 || strings.ContainsFunc(of, func(r rune) bool {
+		return r > 127 || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '_'
+	}) {
+		of = rand.Text() // the file may hold anything
+	}
+	for _, entry := range entries {
+		name, rest, found := strings.Cut(entry.Name(), ".sqlite3")
+		if !found || strings.Contains(name, "-of-") {
+			continue
+		}
+		err = errors.Join(err, os.Rename(filepath.Join(dir, entry.Name()), filepath.Join(dir, name+"-of-"+of+".sqlite3"+rest)))
+	}
+	return err
 }
 
 // useWorkdir makes the working directory; where nobody asked for one, a user

@@ -182,6 +182,36 @@ func TestInstall(t *testing.T) {
 }
 
 // However many come at once, there is one recorder, and all find it.
+// A sandbox that was made from another's files begins a history of its own, and
+// has a token of its own.
+func TestInstallIntoCopy(t *testing.T) {
+	f := newFolder(t)
+	was := f.mustBring(t, "first")
+	s := sessionAt(t, was)
+	if _, err := s.Run(t.Context(), &sandbox.Command{Line: "echo of the first"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := endInstalled(t.Context(), f.dir); err != nil {
+		t.Fatal(err)
+	}
+	f.boot.SandboxID = "s-2"
+	is := f.mustBring(t, "second")
+	if is.Token == was.Token {
+		t.Error("the copy has the token of its source")
+	}
+	s = sessionAt(t, is)
+	if _, err := s.Run(t.Context(), &sandbox.Command{Line: "echo of the second"}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.History().List(t.Context(), &history.Filter{Types: []string{history.CommandExecute}})
+	if err != nil || len(page.Operations) != 1 || page.Operations[0].Command.Line != "echo of the second" {
+		t.Errorf("got %+v, %v, want its own command", page, err)
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, "history-of-s-1.sqlite3")); err != nil {
+		t.Errorf("what was recorded in the first is not kept: %v", err)
+	}
+}
+
 func TestInstallRace(t *testing.T) {
 	f := newFolder(t)
 	var group sync.WaitGroup
