@@ -162,7 +162,8 @@ func act[T any](ctx context.Context, s *service, c *change, do func(context.Cont
 	}
 	answer, result, err := do(wire.WithRecorded(ctx, entry.Operation.ID))
 	recordErr := entry.ended(result, err)
-	answers := err == nil && c.opType != history.SandboxPause || errors.Is(err, sandbox.ErrState) || errors.Is(err, sandbox.ErrInvalid)
+	// One that cannot be paused is paused already, or has ended.
+	answers := c.opType != history.SandboxPause && (err == nil || errors.Is(err, sandbox.ErrState) || errors.Is(err, sandbox.ErrInvalid))
 	if recordErr == nil && answers {
 		s.deliver(ctx, c.id)
 	}

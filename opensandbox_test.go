@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/glassboxhq/glassbox"
 	"github.com/glassboxhq/glassbox/history"
 	"github.com/glassboxhq/glassbox/internal/wire"
@@ -103,14 +105,61 @@ func TestOpenSandboxSession(t *testing.T) {
 	sandboxtest.TestSession(t, func(t *testing.T) sandbox.Session { return r.create(t, nil).Session() })
 }
 
-func TestOpenSandboxLifecycle(t *testing.T) {
+// FB-071: whatever is done with a sandbox from outside, again and again, it
+// goes on, and its history tells of it.
+func TestOpenSandboxFB071Changes(t *testing.T) {
 	r := needOpenSandbox(t)
-	p, err := opensandbox.New(r.url, &opensandbox.Options{Key: opensandbox.Secret(r.key)})
+	box := r.create(t, &glassbox.Options{TTL: time.Hour})
+	if _, err := box.Write(t.Context(), "f", strings.NewReader("kept"), nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if err := box.Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := box.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if content, err := box.ReadFile(t.Context(), "f"); err != nil || string(content) != "kept" {
+			t.Fatalf("got %q, %v", content, err)
+		}
+	}
+	label := "blue"
+	if info, err := box.SetMetadata(t.Context(), map[string]*string{"team": &label}); err != nil || info.Metadata["team"] != label {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	if err := box.Renew(t.Context(), 3*time.Hour); err != nil {
+		t.Error(err)
+	}
+	if info, err := glassbox.Get(t.Context(), r.url, box.ID(), r.options(nil)); err != nil || time.Until(info.ExpiresAt) < 2*time.Hour {
+		t.Errorf("got %+v, %v, want three hours", info, err)
+	}
+	taken, err := box.TakeSnapshot(t.Context(), "with f")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	sandboxtest.Lifecycle(t, p, "python:3.12")
+	from := r.create(t, &glassbox.Options{Snapshot: taken.ID, Name: "另一个"})
+	if content, err := from.ReadFile(t.Context(), "/workspace/f"); err != nil || string(content) != "kept" {
+		t.Errorf("from the snapshot: got %q, %v", content, err)
+	}
+	if info, err := glassbox.Get(t.Context(), r.url, from.ID(), r.options(nil)); err != nil || info.Name != "另一个" {
+		t.Errorf("got %+v, %v, want its own name", info, err)
+	}
+	counts := map[string]int{}
+	for _, op := range list(t, box, nil) {
+		counts[op.Type]++
+	}
+	if diff := cmp.Diff(map[string]int{
+		"sandbox.create": 1, "file.write": 1, "file.read": 5, "sandbox.pause": 5, "sandbox.resume": 5, "sandbox.metadata": 1, "sandbox.renew": 1, "sandbox.snapshot": 1,
+	}, counts); diff != "" {
+		t.Error(diff)
+	}
+	if err := errors.Join(box.Pause(t.Context()), box.Pause(t.Context())); !errors.Is(err, glassbox.ErrState) {
+		t.Errorf("paused twice: got %v, want that it is so already", err)
+	}
+	if err := errors.Join(box.Resume(t.Context()), box.Resume(t.Context())); !errors.Is(err, glassbox.ErrState) {
+		t.Errorf("resumed twice: got %v, want that it is so already", err)
+	}
 }
 
 func TestOpenSandboxCreate(t *testing.T) {

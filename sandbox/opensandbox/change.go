@@ -2,7 +2,9 @@ package opensandbox
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/glassboxhq/glassbox/sandbox"
@@ -11,7 +13,16 @@ import (
 // Pause implements sandbox.Pauser. A service may take a while: the sandbox is
 // then told as it is on the way.
 func (p *Provider) Pause(ctx context.Context, id string) (*sandbox.Info, error) {
-	return p.change(ctx, &call{op: "pause sandbox", method: http.MethodPost, path: "/pause"}, id)
+	info, err := p.change(ctx, &call{op: "pause sandbox", method: http.MethodPost, path: "/pause"}, id)
+	e, ok := errors.AsType[*sandbox.Error](err)
+	if !ok || !strings.HasSuffix(e.ProviderCode, "SANDBOX_PAUSE_FAILED") {
+		return info, err
+	}
+	// Docker's fails so, too, where the sandbox is paused already.
+	if is, getErr := p.Get(ctx, id); getErr == nil && is.State == sandbox.Paused {
+		e.Code, e.Message = sandbox.CodeSandboxState, "the sandbox is paused already"
+	}
+	return nil, e
 }
 
 // Resume implements sandbox.Pauser.
