@@ -175,6 +175,13 @@ func TestOpenSandboxCreate(t *testing.T) {
 	if len(ops) != 2 || ops[1].Actor.ID != "研究员" {
 		t.Errorf("got %+v, want the creation and the command of 研究员", ops)
 	}
+	elsewhere := needOpenSandbox(t).create(t, &glassbox.Options{Workdir: "/srv/深/my work"})
+	if _, err := elsewhere.Write(t.Context(), "f", strings.NewReader("x"), nil); err != nil {
+		t.Error(err)
+	}
+	if res, err := elsewhere.Run(t.Context(), "pwd; ls", nil); err != nil || string(res.Stdout) != "/srv/深/my work\nf\n" {
+		t.Errorf("got %+v, %v, want the working directory made and used", res, err)
+	}
 }
 
 // What is put into a sandbox is found again, however many come at once, and

@@ -133,9 +133,16 @@ odd_image() { # NAME, and what makes it of the other on stdin
 
 # need_execd_image makes the image from which the server takes what it puts
 # into every sandbox: our recorder in a mode that is no recorder, so that the
-# SDK finds a stranger's execd. It changes with the recorder.
+# SDK finds a stranger's execd. It changes with the recorder. A real stranger's
+# is taken where GLASSBOX_EXECD names a folder with execd and bootstrap.sh, as
+# they are built from OpenSandbox's source.
 need_execd_image() {
   local hash
+  if [[ -n ${GLASSBOX_EXECD:-} ]]; then
+    opensandbox_execd=glassbox-execd:stranger
+    tar -C "$GLASSBOX_EXECD" --owner=0 --group=0 -c . | docker import -c 'ENTRYPOINT ["/execd"]' - "$opensandbox_execd" >/dev/null
+    return
+  fi
   hash=$(cat bin/glassbox-recorder scripts/opensandbox-bootstrap.sh | sha256sum | cut -c 1-16)
   opensandbox_execd=glassbox-execd:$hash
   docker image inspect "$opensandbox_execd" >/dev/null 2>&1 && return

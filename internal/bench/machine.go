@@ -65,6 +65,19 @@ func runscVersion(ctx context.Context) string {
 	return runsc.Version
 }
 
+// dockerVersion is the engine's, and the server's that makes sandboxes by it.
+func dockerVersion(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "docker", "version", "--format", "Docker {{.Server.Version}}").Output()
+	if err != nil {
+		return ""
+	}
+	execd := "an execd of ours"
+	if os.Getenv("GLASSBOX_EXECD") != "" {
+		execd = "its own execd"
+	}
+	return strings.TrimSpace(string(out)) + ", opensandbox-server 1.1.1 with " + execd
+}
+
 // commit is that of the source tree. What a run itself writes does not count
 // as a change.
 func commit(ctx context.Context) string {
@@ -72,7 +85,7 @@ func commit(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	changes, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ".", ":!"+reportFile, ":!README.md").Output()
+	changes, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ".", ":!"+reportFile, ":!"+remoteFile, ":!README.md").Output()
 	if err != nil || len(changes) > 0 {
 		return fmt.Sprintf("%s+changes", bytes.TrimSpace(head))
 	}

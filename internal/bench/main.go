@@ -5,6 +5,8 @@
 //	go run ./internal/bench -short        fewer rounds, to see that it works
 //	go run ./internal/bench -only exec    one row, or those that begin so
 //	go run ./internal/bench -long         also the rows that take minutes
+//	go run ./internal/bench -opensandbox  our SDK beside the others on a real
+//	                                      OpenSandbox server, and docs/bench-opensandbox.json
 //
 // The rows service-… also have the arm of a real OpenSandbox server with
 // Docker where GLASSBOX_OPENSANDBOX names one, as in make bench-opensandbox.
@@ -31,12 +33,21 @@ import (
 	"github.com/glassboxhq/glassbox/internal/bench/report"
 )
 
-const reportFile = "docs/bench.json"
+const (
+	reportFile = "docs/bench.json"
+	remoteFile = "docs/bench-opensandbox.json"
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	var err error
+	if len(os.Args) == 3 && os.Args[1] == "worker" {
+		err = work(ctx, os.Args[2], os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -46,6 +57,7 @@ func main() {
 type options struct {
 	short bool
 	long  bool
+	real  bool
 	only  string
 	out   string
 	seed  uint64
@@ -56,6 +68,7 @@ func parse(args []string) (*options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&o.short, "short", false, "fewer rounds")
 	flags.BoolVar(&o.long, "long", false, "also the rows that take minutes or compare services: "+strings.Join(long, ", "))
+	flags.BoolVar(&o.real, "opensandbox", false, "on a real OpenSandbox server; with -long also where the Python SDK takes twenty minutes")
 	flags.StringVar(&o.only, "only", "", "measure only the rows whose names begin so")
 	flags.StringVar(&o.out, "out", "", "file to write; a full run writes "+reportFile)
 	flags.Uint64Var(&o.seed, "seed", 0, "of the order of the arms; 0: a new one")
@@ -63,7 +76,9 @@ func parse(args []string) (*options, error) {
 		return nil, err
 	}
 	if o.out == "" && !o.short && o.only == "" {
-		o.out = reportFile
+		if o.out = reportFile; o.real {
+			o.out = remoteFile
+		}
 	}
 	if o.seed == 0 {
 		o.seed = rand.Uint64()
@@ -77,15 +92,22 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 		return err
 	}
 	list := measurements(o.only, o.long)
-	if len(list) == 0 {
+	if len(list) == 0 && !o.real {
 		return fmt.Errorf("no row begins with %q; there are %s", o.only, strings.Join(names(), ", "))
 	}
-	if os.Getenv("GLASSBOX_NO_ISOLATION") != "" {
+	if os.Getenv("GLASSBOX_NO_ISOLATION") != "" && !o.real {
 		return errors.New("not run: the rows compare with what runs in a sandbox, which needs gVisor")
 	}
 	r := &report.Report{Machine: machine(ctx), Date: time.Now().UTC().Truncate(time.Second), Commit: commit(ctx), Seed: o.seed, Short: o.short}
 	fmt.Fprintf(progress, "seed %d\n", o.seed)
 	b := &bench{rng: rand.New(rand.NewPCG(o.seed, 0)), seed: o.seed, short: o.short}
+	if o.real {
+		r.Machine.Runsc, r.Machine.Docker = "", dockerVersion(ctx)
+		if err := b.measureRemote(ctx, o, r); err != nil {
+			return err
+		}
+		return finish(r, o, out)
+	}
 	if b.server, err = startServer(ctx, progress); err != nil {
 		return err
 	}
@@ -101,6 +123,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 		r.Rows = append(r.Rows, row)
 		fmt.Fprintf(progress, "%s: %.1f s\n", m.name, time.Since(began).Seconds())
 	}
+	return finish(r, o, out)
+}
+
+// finish tells what was found, and fails where a ratio is over its budget.
+func finish(r *report.Report, o *options, out io.Writer) error {
 	if err := r.Print(out); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Command readme writes the table of measurements in README.md from what
-// docs/bench.json holds.
+// Command readme writes the tables of measurements in README.md from what
+// docs/bench.json and docs/bench-opensandbox.json hold.
 //
 //	go run ./internal/bench/readme          writes it
 //	go run ./internal/bench/readme -check   exits 1 when it is not as it would be written
@@ -15,10 +15,13 @@ import (
 	"github.com/glassboxhq/glassbox/internal/marked"
 )
 
-const (
-	readmeFile = "README.md"
-	reportFile = "docs/bench.json"
-)
+const readmeFile = "README.md"
+
+// tables are the files, by the mark of their table and what measures them.
+var tables = []struct{ mark, file, by string }{
+	{"bench", "docs/bench.json", "make bench"},
+	{"bench-opensandbox", "docs/bench-opensandbox.json", "make bench-opensandbox"},
+}
 
 func main() {
 	check := flag.Bool("check", false, "change nothing, and exit 1 if there is something to change")
@@ -30,16 +33,21 @@ func main() {
 }
 
 func run(check bool) error {
-	r, err := report.Read(reportFile)
-	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is not there: run make bench", reportFile)
+	for _, t := range tables {
+		r, err := report.Read(t.file)
+		if errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%s is not there: run %s", t.file, t.by)
+		}
+		if err != nil {
+			return err
+		}
+		err = marked.Write(readmeFile, t.mark, r.Markdown(), check)
+		if errors.Is(err, marked.ErrStale) {
+			return fmt.Errorf("%w; it is made from %s: run go run ./internal/bench/readme", err, t.file)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	err = marked.Write(readmeFile, "bench", r.Markdown(), check)
-	if errors.Is(err, marked.ErrStale) {
-		return fmt.Errorf("%w; it is made from %s: run go run ./internal/bench/readme", err, reportFile)
-	}
-	return err
+	return nil
 }

@@ -34,8 +34,9 @@ type Machine struct {
 	OS          string  `json:"os"`
 	Kernel      string  `json:"kernel"`
 	Go          string  `json:"go"`
-	Runsc       string  `json:"runsc"`
-	Load        float64 `json:"load"` // of the minute before
+	Runsc       string  `json:"runsc,omitempty"`
+	Docker      string  `json:"docker,omitempty"` // of a real OpenSandbox server, and its own version
+	Load        float64 `json:"load"`             // of the minute before
 }
 
 // Kind says what a row is for.

@@ -74,8 +74,12 @@ func (r *Row) budget() string {
 
 func (r *Report) where() string {
 	m := r.Machine
-	text := fmt.Sprintf("%s, %d cores, %d GiB, %s, Linux %s, %s, runsc %s, load %.1f before; %s, commit %s.",
-		m.CPU, m.Cores, (m.MemoryBytes+1<<29)>>30, m.OS, m.Kernel, m.Go, m.Runsc, m.Load, r.Date.Format(time.DateOnly), r.Commit)
+	runtime := m.Docker
+	if runtime == "" {
+		runtime = "runsc " + m.Runsc
+	}
+	text := fmt.Sprintf("%s, %d cores, %d GiB, %s, Linux %s, %s, %s, load %.1f before; %s, commit %s.",
+		m.CPU, m.Cores, (m.MemoryBytes+1<<29)>>30, m.OS, m.Kernel, m.Go, runtime, m.Load, r.Date.Format(time.DateOnly), r.Commit)
 	if r.Short {
 		text += " A short run."
 	}
@@ -88,6 +92,7 @@ const (
 	PerSecond = "operations/s"
 	Rate      = "MiB/s"
 	Bytes     = "B"
+	Requests  = "requests"
 )
 
 // Amount writes a value for people.
@@ -103,6 +108,8 @@ func Amount(value float64, unit string) string {
 		return fmt.Sprintf("%.2f s", value)
 	case unit == Bytes:
 		return fmt.Sprintf("%.1f MiB", value/(1<<20))
+	case unit == Requests:
+		return grouped(int64(value))
 	case unit == PerSecond:
 		return grouped(int64(value)) + "/s"
 	}
