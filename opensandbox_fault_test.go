@@ -338,3 +338,48 @@ func TestOpenSandboxHalfOpen(t *testing.T) {
 	}
 	t.Logf("found out after %v", time.Since(began))
 }
+
+// A container that another one has taken the place of, under the same id, has
+// none of what was put in: whoever held the old one is told, and whoever comes
+// begins anew.
+func TestOpenSandboxReplaced(t *testing.T) {
+	r := needOpenSandbox(t)
+	box := r.create(t, nil)
+	if _, err := box.Run(t.Context(), "true", nil); err != nil {
+		t.Fatal(err)
+	}
+	name, old := "sandbox-"+box.ID(), "replaced-"+box.ID()
+	docker(t, "rename", name, old)
+	docker(t, "stop", "--time", "0", old)
+	args := []string{"create", "--name", name, "--entrypoint", "/opt/opensandbox/bootstrap.sh"}
+	for label := range strings.Lines(docker(t, "inspect", "--format", `{{range $k, $v := .Config.Labels}}{{println $k "=" $v}}{{end}}`, old)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(label), " = ")
+		if key != "" {
+			args = append(args, "--label", key+"="+value)
+		}
+	}
+	docker(t, append(args, "python:3.12", "tail", "-f", "/dev/null")...)
+	dir := t.TempDir()
+	docker(t, "cp", old+":/opt/opensandbox", dir)
+	docker(t, "cp", filepath.Join(dir, "opensandbox"), name+":/opt/opensandbox")
+	docker(t, "rm", "-f", old)
+	docker(t, "start", name)
+	began := time.Now()
+	if res, err := box.Run(t.Context(), "echo old", nil); err == nil || time.Since(began) > 20*time.Second {
+		t.Errorf("the old handle: got %+v, %v after %v, want that its recorder is not there", res, err, time.Since(began))
+	} else {
+		t.Logf("the old handle: %v", err)
+	}
+	again := r.connect(t, box.ID())
+	if res, err := again.Run(t.Context(), "echo new", nil); err != nil || string(res.Stdout) != "new\n" {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	if ops := list(t, again, nil); len(ops) != 1 || ops[0].Type != history.CommandExecute {
+		t.Errorf("got %+v, want a history that begins with this command", ops)
+	}
+	_, err := box.Run(t.Context(), "echo old", nil)
+	if err == nil {
+		t.Error("the old handle works in another container")
+	}
+	t.Logf("the old handle then: %v", err)
+}
