@@ -247,3 +247,60 @@ func readSlowly(t *testing.T, r *remote, id, line string) {
 		}
 	}
 }
+
+// slowly gives a little now and then.
+type slowly struct {
+	pieces int
+	wait   time.Duration
+}
+
+// Read implements io.Reader.
+func (s *slowly) Read(p []byte) (int, error) {
+	if s.pieces == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(s.wait)
+	s.pieces--
+	return copy(p, "piece\n"), nil
+}
+
+// The time for a request is not that for a command, a stream or a transfer.
+func TestOpenSandboxRequestTimeout(t *testing.T) {
+	t.Parallel()
+	const limit = 2 * time.Second
+	box := needOpenSandbox(t).create(t, &glassbox.Options{RequestTimeout: limit})
+	var all sync.WaitGroup
+	all.Go(func() {
+		if res, err := box.Run(t.Context(), "sleep 3; echo done", nil); err != nil || string(res.Stdout) != "done\n" {
+			t.Errorf("command: got %+v, %v", res, err)
+		}
+	})
+	all.Go(func() {
+		if _, err := box.Write(t.Context(), "slow", &slowly{12, limit / 8}, nil); err != nil {
+			t.Errorf("transfer in: %v", err)
+		}
+	})
+	all.Go(func() {
+		if _, err := box.Run(t.Context(), "head -c 32M /dev/zero >big", nil); err != nil {
+			t.Error(err)
+		}
+		f, err := box.Read(t.Context(), "big", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		n := int64(0)
+		for range 8 {
+			time.Sleep(limit / 5)
+			k, err := io.CopyN(io.Discard, f, 4<<20)
+			if n += k; err != nil {
+				t.Errorf("transfer out: %v", err)
+			}
+		}
+		if n != 32<<20 {
+			t.Errorf("transfer out: %d bytes", n)
+		}
+	})
+	all.Wait()
+}
