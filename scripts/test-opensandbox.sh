@@ -7,6 +7,7 @@ source scripts/opensandbox.sh
 
 HERE=1 build
 HERE=1 export_environment
+export GLASSBOX_TEST_PROGRAM=$PWD/bin/glassbox
 trap stop_opensandbox EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT

@@ -208,8 +208,25 @@ func (r *remote) true1(ctx context.Context) (*report.Row, error) {
 	row := &report.Row{
 		Measure: "`true`, recorded, against execd's own terminal event", Kind: report.Ratio, Unit: report.Seconds, Budget: &report.Budget{Value: 0.2},
 	}
-	list := r.with(r.arms(&task{Do: "run", Line: "true"}, 0, true), "true", true)
-	return r.b.compare(ctx, row, r.b.rounds(20, 2), against(armWire, list)...)
+	list := against(armWire, r.with(r.arms(&task{Do: "run", Line: "true"}, 0, true), "true", true))
+	for i := range 2 { // the others take seconds
+		list[i].turn = again(10, list[i].turn)
+	}
+	return r.b.compare(ctx, row, r.b.rounds(20, 2), list...)
+}
+
+// again makes a turn of several.
+func again(n int, turn func(context.Context) ([]float64, error)) func(context.Context) ([]float64, error) {
+	return func(ctx context.Context) (all []float64, _ error) {
+		for range n {
+			samples, err := turn(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, samples...)
+		}
+		return all, nil
+	}
 }
 
 func (r *remote) lines(ctx context.Context) (*report.Row, error) {
