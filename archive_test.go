@@ -25,6 +25,7 @@ func TestArchive(t *testing.T) {
 }
 
 func TestOpenSandboxArchive(t *testing.T) {
+	t.Parallel()
 	r := needOpenSandbox(t)
 	testArchive(t, r.url, r.create, r.options)
 }

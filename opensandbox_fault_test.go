@@ -142,6 +142,7 @@ func waitFor(t *testing.T, what string, so func() bool) {
 
 // A command that takes all of the sandbox's memory does not take the sandbox.
 func TestOpenSandboxOutOfMemory(t *testing.T) {
+	t.Parallel()
 	r := needOpenSandbox(t)
 	box := r.create(t, &glassbox.Options{Limits: map[string]string{"memory": "192Mi"}})
 	res, err := box.Run(t.Context(), `python3 -c 'b = bytearray(1 << 30); print("had it")'`, nil)
@@ -215,6 +216,7 @@ func (s *ownServer) kill() {
 // The server dies in the middle of a command, and is started again: nothing is
 // lost, and nothing run twice.
 func TestOpenSandboxServerRestart(t *testing.T) {
+	t.Parallel()
 	s := needOpenSandbox(t).ownServer(t)
 	box := s.create(t, nil)
 	p, err := box.Start(t.Context(), "for i in $(seq 1000 1200); do echo $i; sleep 0.05; done", nil)
@@ -343,6 +345,7 @@ func TestOpenSandboxHalfOpen(t *testing.T) {
 // none of what was put in: whoever held the old one is told, and whoever comes
 // begins anew.
 func TestOpenSandboxReplaced(t *testing.T) {
+	t.Parallel()
 	r := needOpenSandbox(t)
 	box := r.create(t, nil)
 	if _, err := box.Run(t.Context(), "true", nil); err != nil {

@@ -101,6 +101,7 @@ func recorderOf(t *testing.T, box *glassbox.Sandbox) *wire.Info {
 }
 
 func TestOpenSandboxSession(t *testing.T) {
+	t.Parallel()
 	r := needOpenSandbox(t)
 	sandboxtest.TestSession(t, func(t *testing.T) sandbox.Session { return r.create(t, nil).Session() })
 }
@@ -108,6 +109,7 @@ func TestOpenSandboxSession(t *testing.T) {
 // FB-071: whatever is done with a sandbox from outside, again and again, it
 // goes on, and its history tells of it.
 func TestOpenSandboxFB071Changes(t *testing.T) {
+	t.Parallel()
 	r := needOpenSandbox(t)
 	box := r.create(t, &glassbox.Options{TTL: time.Hour})
 	if _, err := box.Write(t.Context(), "f", strings.NewReader("kept"), nil); err != nil {
@@ -187,6 +189,7 @@ func TestOpenSandboxCreate(t *testing.T) {
 // What is put into a sandbox is found again, however many come at once, and
 // brought again when it has died.
 func TestOpenSandboxInstall(t *testing.T) {
+	t.Parallel()
 	r := needOpenSandbox(t)
 	id := r.bare(t)
 	var group sync.WaitGroup
@@ -222,7 +225,9 @@ func TestOpenSandboxInstall(t *testing.T) {
 		t.Errorf("got %+v, want the recorder that was there", info)
 	}
 	// As when the sandbox runs out of memory.
-	_, err := box.Run(t.Context(), `for p in /proc/[0-9]*; do case $(readlink $p/exe) in /.agent-history/bin/*) kill -9 ${p#/proc/};; esac; done`, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // nobody is there who would bring it again
+	defer cancel()
+	_, err := box.Run(ctx, `for p in /proc/[0-9]*; do case $(readlink $p/exe) in /.agent-history/bin/*) kill -9 ${p#/proc/};; esac; done`, nil)
 	if err == nil {
 		t.Error("the recorder was to die of the command")
 	}
@@ -240,6 +245,7 @@ func TestOpenSandboxInstall(t *testing.T) {
 
 // Not every image lets itself be worked in.
 func TestOpenSandboxImages(t *testing.T) {
+	t.Parallel()
 	r := needOpenSandbox(t)
 	t.Run("ordinary user", func(t *testing.T) {
 		box := r.create(t, &glassbox.Options{Image: "glassbox-odd:user"})
