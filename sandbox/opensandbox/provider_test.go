@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/wire"
@@ -353,6 +354,37 @@ func TestRetries(t *testing.T) {
 			}, nil)
 			if err := calls[name](t.Context(), p); err == nil || n.Load() != want {
 				t.Errorf("got %v after %d requests, want %d", err, n.Load(), want)
+			}
+		})
+	}
+}
+
+// silent is a service that takes requests and never answers.
+type silent struct{ n int }
+
+// RoundTrip implements http.RoundTripper.
+func (s *silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.n++
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// Tries come to an end, however long each takes.
+func TestTriesWithin(t *testing.T) {
+	for limit, want := range map[time.Duration]struct {
+		tries int
+		most  time.Duration
+	}{30 * time.Second: {1, 31 * time.Second}, 20 * time.Second: {2, 41 * time.Second}, time.Second: {3, 5 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			way := &silent{}
+			p, err := opensandbox.New("h", &opensandbox.Options{Transport: way, RequestTimeout: limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			_, err = p.Get(t.Context(), boxID)
+			if took := time.Since(began); !errors.Is(err, sandbox.ErrTimeout) || way.n != want.tries || took > want.most {
+				t.Errorf("%v each: %v after %d tries and %v", limit, err, way.n, took)
 			}
 		})
 	}

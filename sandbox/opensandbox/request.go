@@ -35,8 +35,10 @@ type call struct {
 	secrets []string // in the body, to be kept out of errors
 }
 
-// Tries of what is safe to repeat, and the pauses between.
+// Tries of what is safe to repeat, the pauses between, and how long after the
+// first one the last may begin.
 const (
+	tryWithin = 30 * time.Second
 	maxTries = 3
 	minPause = 100 * time.Millisecond
 	maxPause = 2 * time.Second
@@ -44,7 +46,7 @@ const (
 
 // do sends a call, and again where that is safe and may help.
 func (p *Provider) do(ctx context.Context, c *call, to any) error {
-	for try := 0; ; try++ {
+	for try, began := 0, time.Now(); ; try++ {
 		err := p.once(ctx, c, to)
 		if try > 0 && c.method == http.MethodDelete && errors.Is(err, sandbox.ErrNotFound) {
 			return nil // the try before has deleted it, though its answer was lost
@@ -55,6 +57,9 @@ func (p *Provider) do(ctx context.Context, c *call, to any) error {
 		}
 		pause := min(minPause<<try, maxPause)
 		pause += time.Duration((rand.Float64()*0.4 - 0.2) * float64(pause))
+		if time.Since(began)+pause > tryWithin {
+			return err
+		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
