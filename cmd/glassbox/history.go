@@ -95,7 +95,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.filter.Types, "type", nil, "only operations of this `type`, as command.execute")
 	flags.StringArrayVar(&f.statuses, "status", nil, "only with this `status`: started, succeeded, failed, cancelled, timeout, unknown")
-	flags.StringArrayVar(&f.filter.Sources, "source", nil, "only through this `door`: sdk, console, gateway, mcp, execd, proxy")
+	flags.StringArrayVar(&f.filter.Sources, "source", nil, "only through this `door`: sdk, console, gateway, mcp, execd, lifecycle, proxy, recorder")
 	flags.StringVar(&f.filter.ActorType, "actor-type", "", "only by an actor of this `type`: agent, user, system")
 	flags.StringVar(&f.filter.ActorID, "actor", "", "only by this actor `id`")
 	flags.StringVar(&f.filter.Thread, "thread", "", "only of this thread `id`")
@@ -241,7 +241,7 @@ func eachOutput(ctx context.Context, h history.Reader, opID string, stream sandb
 
 func (a *app) historyPrune() *cobra.Command {
 	return &cobra.Command{
-		Use: "prune SANDBOX", Short: "Delete what has expired or is over the size of a sandbox's history", Args: cobra.ExactArgs(1),
+		Use: "prune SANDBOX", Short: "Delete what has expired of a sandbox's history or, if its policy is delete_oldest, is over its size", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			h, _, err := a.choose(cmd.Context(), args[0])
 			if err != nil {

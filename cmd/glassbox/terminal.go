@@ -90,6 +90,9 @@ func (a *app) openTerminal(ctx context.Context, box *glassbox.Sandbox, c *comman
 
 // terminalID finds the terminal of a sandbox whose operation's id begins so.
 func terminalID(ctx context.Context, box *glassbox.Sandbox, word string) (string, error) {
+	if len(word) < minPrefix {
+		return "", usage("--attach takes the id of a terminal, or its first %d characters or more, not %q", minPrefix, word)
+	}
 	if !isPrefix(word) {
 		return word, nil // whole, or none; that is told when it is looked for
 	}

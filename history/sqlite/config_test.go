@@ -261,8 +261,8 @@ func TestOverflow(t *testing.T) {
 			gap := benchOperation()
 			gap.Type, gap.Command = history.HistoryGap, nil
 			must(t, s.Begin(t.Context(), gap))
-			if p := prune(t, s); p.Operations != 0 {
-				t.Errorf("Prune deleted what the policy keeps: %+v", p)
+			if p := prune(t, s); p.Operations != 0 || !strings.Contains(p.Reason, "its policy "+string(policy)+" deletes nothing") {
+				t.Errorf("Prune deleted what the policy keeps, or does not say why not: %+v", p)
 			}
 			c.now = c.now.Add(8 * day)
 			if p := prune(t, s); p.Operations != 16 || p.Reason != "age" {

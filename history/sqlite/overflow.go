@@ -29,7 +29,7 @@ func (w *writer) admit(op string, r *row) error {
 	}
 	full := &sandbox.Error{
 		Op: op, Code: sandbox.CodeHistoryExhausted, Err: history.ErrFull, Retryable: true,
-		Message: fmt.Sprintf("it has %d bytes of at most %d, and its policy is %s; raise max_database_bytes, or set overflow_policy to delete_oldest", used, limit, policy),
+		Message: fmt.Sprintf("the history has %d bytes of at most %d, and its policy is %s; raise max_database_bytes, or set overflow_policy to delete_oldest", used, limit, policy),
 	}
 	if policy == history.StopRecording {
 		full.Err = history.ErrStopped

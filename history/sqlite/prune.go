@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -350,6 +351,10 @@ func (p *pruning) finish(ctx context.Context, done bool) error {
 		}
 		if err != nil {
 			return err
+		}
+		policy, limit := p.s.settings().OverflowPolicy, p.s.maxBytes()
+		if p.result.Operations == 0 && policy != history.DeleteOldest && limit > 0 && p.result.Bytes >= limit {
+			p.result.Reason = fmt.Sprintf("it is over its %d bytes, for which its policy %s deletes nothing: raise max_database_bytes, or set overflow_policy to delete_oldest", limit, policy)
 		}
 		now := history.FormatTime(p.s.opts.Now())
 		values := map[string]string{

@@ -14,8 +14,10 @@ package redact
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -94,13 +96,22 @@ func New(rules *Rules) (*Masker, error) {
 		}
 		re, err := regexp.Compile(text)
 		if err != nil {
-			return nil, sandbox.Invalid(field, "must be an RE2 expression")
+			return nil, sandbox.Invalid(field, "must be an RE2 expression: "+reason(err))
 		}
 		m.patterns = append(m.patterns, re)
 	}
 	var err error
 	m.known, err = newKnown(rules.Known)
 	return m, err
+}
+
+// reason is what is wrong with an expression, without the expression, which
+// may hold what is to be hidden.
+func reason(err error) string {
+	if e, ok := errors.AsType[*syntax.Error](err); ok {
+		return e.Code.String()
+	}
+	return "it cannot be read"
 }
 
 // Validate tells what of rules cannot be; nil is the defaults.

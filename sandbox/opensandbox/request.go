@@ -39,9 +39,9 @@ type call struct {
 // first one the last may begin.
 const (
 	tryWithin = 30 * time.Second
-	maxTries = 3
-	minPause = 100 * time.Millisecond
-	maxPause = 2 * time.Second
+	maxTries  = 3
+	minPause  = 100 * time.Millisecond
+	maxPause  = 2 * time.Second
 )
 
 // do sends a call, and again where that is safe and may help.

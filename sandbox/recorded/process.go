@@ -324,8 +324,10 @@ func (p *process) resume() error {
 }
 
 // unanswered reports whether an error tells that the recorder was not reached,
-// rather than what it said.
-func unanswered(err error) bool { return retryable(err) || sandbox.CodeOf(err) == sandbox.CodeTimeout }
+// rather than what it said: what its history refuses was not done.
+func unanswered(err error) bool {
+	return retryable(err) && !errors.Is(err, sandbox.ErrHistory) || sandbox.CodeOf(err) == sandbox.CodeTimeout
+}
 
 // lost is the error of a command whose end was not seen: what the recorder
 // said of it, or that nothing is known. The same call again would be another

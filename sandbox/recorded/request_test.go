@@ -303,3 +303,18 @@ func TestDocumentedStatuses(t *testing.T) {
 		t.Errorf("found %d codes in the docs, want all", n)
 	}
 }
+
+// What the recorder says of its history is an answer, also where it may be
+// asked again: nothing was started.
+func TestHistoryRefuses(t *testing.T) {
+	t.Parallel()
+	for _, code := range []sandbox.Code{sandbox.CodeHistoryExhausted, sandbox.CodeHistoryLocked} {
+		s := newStub(t, func(w http.ResponseWriter, _ *http.Request) {
+			wire.WriteError(w, &sandbox.Error{Op: "begin operation", Code: code, Retryable: true, Message: "the history is full"})
+		})
+		_, err := s.session(t, nil).Run(t.Context(), &sandbox.Command{Line: "true"})
+		if sandbox.CodeOf(err) != code {
+			t.Errorf("got %v, want %s", err, code)
+		}
+	}
+}
