@@ -51,7 +51,7 @@ type slowBody struct {
 }
 
 func (b *slowBody) Read(p []byte) (int, error) {
-	time.Sleep(b.wait)
+	<-time.After(b.wait)
 	b.wait = 0
 	return b.ReadCloser.Read(p)
 }
@@ -136,23 +136,23 @@ func TestTTLRenewed(t *testing.T) {
 			t.Errorf("asked for %v seconds, want 600", l.timeout)
 		}
 		l.take() // the creation is an operation
-		time.Sleep(life / 2)
+		<-time.After(life / 2)
 		l.take()
-		time.Sleep(life / 3)
+		<-time.After(life / 3)
 		if got := l.take(); len(got) != 0 {
 			t.Errorf("renewed while nothing was done: %v", got)
 		}
 		used := time.Now()
 		use(t, box)
-		time.Sleep(life / 10)
+		<-time.After(life / 10)
 		if got := l.take(); len(got) != 1 || got[0].Before(used.Add(life)) {
 			t.Errorf("after an operation at %v: %v, want one renewal", used, got)
 		}
 		for range 100 {
 			use(t, box)
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 		}
-		time.Sleep(life / 10)
+		<-time.After(life / 10)
 		if got := l.take(); len(got) == 0 || len(got) > 2 {
 			t.Errorf("after many: %d renewals", len(got))
 		}
@@ -164,13 +164,13 @@ func TestTTLRenewed(t *testing.T) {
 			t.Errorf("while it ran: %d renewals", len(got))
 		}
 		l.running = 1
-		time.Sleep(3 * life)
+		<-time.After(3 * life)
 		use(t, box) // it lives
 		l.running = 0
 		l.expires = time.Now().Add(8 * time.Hour)
 		l.take()
 		use(t, box)
-		time.Sleep(life)
+		<-time.After(life)
 		if got := l.take(); len(got) != 0 {
 			t.Errorf("a longer life was made shorter: %v", got)
 		}
@@ -202,7 +202,7 @@ func TestCleanup(t *testing.T) {
 				if l.timeout != tt.timeout {
 					t.Errorf("asked for %v seconds, want %v", l.timeout, tt.timeout)
 				}
-				time.Sleep(50 * time.Minute)
+				<-time.After(50 * time.Minute)
 				use(t, box) // nobody has ended it meanwhile
 				if tt.timeout == nil && len(l.take()) != 0 {
 					t.Error("renewed, though nobody asked for a life")
@@ -217,7 +217,7 @@ func TestCleanup(t *testing.T) {
 				if l.deleted != tt.deleted || left != tt.after {
 					t.Errorf("deleted: %v, left %v, want %v, %v", l.deleted, left, tt.deleted, tt.after)
 				}
-				time.Sleep(2 * time.Hour)
+				<-time.After(2 * time.Hour)
 				if l.take(); !l.expires.IsZero() && time.Now().Before(l.expires) {
 					t.Error("renewed after Close")
 				}
@@ -236,7 +236,7 @@ func TestConnectKeepsLife(t *testing.T) {
 				t.Fatal(err)
 			}
 			use(t, box)
-			time.Sleep(10 * time.Minute)
+			<-time.After(10 * time.Minute)
 			if err := box.Close(t.Context()); err != nil || l.deleted || !l.expires.Equal(expires) {
 				t.Errorf("%v: it expires at %v, deleted %v, %v", expires, l.expires, l.deleted, err)
 			}

@@ -133,7 +133,7 @@ func TestOpenSandboxFB073Gone(t *testing.T) {
 
 func waitFor(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !so(); <-time.After(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}

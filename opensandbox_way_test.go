@@ -201,7 +201,7 @@ func TestOpenSandboxStoppedClient(t *testing.T) {
 				}
 			}
 			_ = client.Process.Signal(syscall.SIGSTOP)
-			time.Sleep(time.Minute) // longer than anyone waits for it
+			<-time.After(time.Minute) // longer than anyone waits for it
 			_ = client.Process.Signal(syscall.SIGCONT)
 			rest, _ := io.ReadAll(lines)
 			_, got, _ := strings.Cut(string(rest), "got ")
@@ -229,20 +229,20 @@ func readSlowly(t *testing.T, r *remote, id, line string) {
 	for told := false; ; {
 		c, err := p.Next(t.Context())
 		if n += len(c.Data); n > 0 && !told {
-			fmt.Println("reading")
+			fmt.Fprintln(os.Stdout, "reading")
 			told = true
-			time.Sleep(100 * time.Millisecond) // until it is stopped
+			<-time.After(100 * time.Millisecond) // until it is stopped
 		}
 		sum.Write(c.Data)
 		switch {
 		case errors.Is(err, io.EOF):
-			fmt.Printf("got %d %x\n", n, sum.Sum(nil))
+			fmt.Fprintf(os.Stdout, "got %d %x\n", n, sum.Sum(nil))
 			return
 		case errors.Is(err, glassbox.ErrOutputGone):
-			fmt.Printf("got %d gone: %v\n", n, err)
+			fmt.Fprintf(os.Stdout, "got %d gone: %v\n", n, err)
 			return
 		case err != nil:
-			fmt.Printf("got %v\n", err)
+			fmt.Fprintf(os.Stdout, "got %v\n", err)
 			return
 		}
 	}
@@ -259,7 +259,7 @@ func (s *slowly) Read(p []byte) (int, error) {
 	if s.pieces == 0 {
 		return 0, io.EOF
 	}
-	time.Sleep(s.wait)
+	<-time.After(s.wait)
 	s.pieces--
 	return copy(p, "piece\n"), nil
 }
@@ -292,7 +292,7 @@ func TestOpenSandboxRequestTimeout(t *testing.T) {
 		defer f.Close()
 		n := int64(0)
 		for range 8 {
-			time.Sleep(limit / 5)
+			<-time.After(limit / 5)
 			k, err := io.CopyN(io.Discard, f, 4<<20)
 			if n += k; err != nil {
 				t.Errorf("transfer out: %v", err)

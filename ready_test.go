@@ -22,7 +22,7 @@ func TestNeverReady(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
 		case r.Method == http.MethodPost:
-			time.Sleep(500 * time.Millisecond) // an image is fetched
+			<-time.After(500 * time.Millisecond) // an image is fetched
 			w.WriteHeader(http.StatusAccepted)
 			fmt.Fprintf(w, `{"id":%q,"status":{"state":"Running"}}`, fakeID)
 		case strings.Contains(r.URL.Path, "/endpoints/"):

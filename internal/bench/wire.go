@@ -39,11 +39,11 @@ func newBare(ctx context.Context, url, key string) (*bare, error) {
 		return nil, errors.Join(err, b.close(ctx))
 	}
 	b.url = e.URL
-	for try := 0; try < 100; try++ { // until it listens
+	for range 100 { // until it listens
 		if _, err = b.wire(ctx, "true"); err == nil {
 			break
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 	return b, err
 }
