@@ -26,7 +26,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	for _, want := range []string{
 		"url: must not hold credentials", `name: is "xxx`, `image: is "a b"`, `workdir: is "w"`, "ttl: is 1s, but must", "cleanup: is soon, but must", "cleanup_ttl: is 1ns, but must",
 		"network: is host, but must", "history: is some, but must", "request_timeout: is -1ns, but must", "ready_timeout: is ", "consumer_wait: is ", "archive: is /a, but must",
-		`limits.memory: is "lots"`, `metadata.a: is "x y"`, "env: the name", "max_parallel_commands: ", "compression_level",
+		`limits.memory: is "lots"`, `metadata: the value of "a" is "x y"`, "env: the name", "max_parallel_commands: ", "compression_level",
 	} {
 		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%q is missing in\n%v", want, err)

@@ -556,8 +556,8 @@ func TestInvalid(t *testing.T) {
 		"no memory":        {&sandbox.Spec{Image: "i", Limits: map[string]string{"memory": "0"}}, "limits.memory"},
 		"odd processors":   {&sandbox.Spec{Image: "i", Limits: map[string]string{"cpu": "half"}}, "limits.cpu"},
 		"an empty limit":   {&sandbox.Spec{Image: "i", Limits: map[string]string{"gpu": ""}}, "limits.gpu"},
-		"no label":         {&sandbox.Spec{Image: "i", Metadata: map[string]string{"a": "x y"}}, "metadata.a"},
-		"a new line":       {&sandbox.Spec{Image: "i", Metadata: map[string]string{"a": "x\n"}}, "metadata.a"},
+		"no label":         {&sandbox.Spec{Image: "i", Metadata: map[string]string{"a": "x y"}}, "metadata"},
+		"a new line":       {&sandbox.Spec{Image: "i", Metadata: map[string]string{"a": "x\n"}}, "metadata"},
 		"no key":           {&sandbox.Spec{Image: "i", Metadata: map[string]string{"a b": "x"}}, "metadata"},
 		"a reserved key":   {&sandbox.Spec{Image: "i", Metadata: map[string]string{"opensandbox.io/id": "x"}}, "metadata"},
 		"no domain":        {&sandbox.Spec{Image: "i", Metadata: map[string]string{"A_b/c": "x"}}, "metadata"},
@@ -592,7 +592,7 @@ func TestAllFaults(t *testing.T) {
 	})
 	for _, want := range []string{
 		`image: is " "`, `name: is "a\nb"`, `timeout: is "1s"`, `workdir: is "w"`, `limits.cpu: is "half"`, `limits.memory: is "1.5Gi"`,
-		`metadata.a: is "x y"`, `metadata: is "b c"`, `env: the name`,
+		`metadata: the value of "a" is "x y"`, `metadata: is "b c"`, `env: the name`,
 	} {
 		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("got\n%v\nwant %s in it", err, want)

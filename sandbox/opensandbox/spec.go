@@ -103,7 +103,7 @@ func checkMetadata(metadata map[string]string) error {
 		case !isLabel(name):
 			faults = append(faults, invalid("metadata", key, label+"; it is a key"))
 		case value != "" && !isLabel(value):
-			faults = append(faults, invalid("metadata."+key, value, label))
+			faults = append(faults, sandbox.Invalid("metadata", fmt.Sprintf("the value of %q is %q, but must %s", key, value, label)))
 		}
 	}
 	return errors.Join(faults...)
