@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Page } from 'playwright-core'
-import { type Box, base, box, close, flaws, run, signIn } from './browser'
+import { type Box, base, box, close, flaws, link, run, signIn } from './browser'
 
 let at: Box
 
@@ -111,4 +111,19 @@ test('much output stays smooth, is searched and downloaded', async () => {
   const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download stdout' }).click()])
   expect(readFileSync(await download.path(), 'utf8')).toMatch(/^1\n2\n[^]*\n300000\nneedle in the hay\n$/)
   expect(complaints).toEqual([])
+})
+
+test('what a program serves on a port is seen in a tab of its own', async () => {
+  const { page } = await signIn()
+  run(at, 'echo served-from-inside > index.html; (python3 -m http.server 8123 >/dev/null 2>&1 &); for i in $(seq 100); do curl -s localhost:8123 >/dev/null && break; sleep 0.1; done')
+  const local = base.replace('127.0.0.1', 'localhost')
+  await page.goto(`${local}/sign-in`)
+  await page.goto(link().replace('127.0.0.1', 'localhost'))
+  await page.waitForURL('**/sandboxes')
+  await page.goto(`${local}/sandboxes/local/${at.id}/overview`)
+  await page.getByRole('textbox', { name: 'Port' }).fill('8123')
+  const [tab] = await Promise.all([page.context().waitForEvent('page'), page.getByRole('button', { name: 'Open port' }).click()])
+  await tab.getByText('served-from-inside').waitFor()
+  expect(await tab.evaluate(() => document.cookie)).toBe('')
+  expect(await tab.evaluate(() => window.opener)).toBe(null)
 })

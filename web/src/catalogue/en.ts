@@ -60,7 +60,7 @@ export const en = {
   },
   overview: {
     facts: 'Facts', id: 'Id', instance: 'Instance', image: 'Image', state: 'State', created: 'Created', expires: 'Expires', ended: 'Ended', connection: 'Connection', labels: 'Labels', warnings: 'Warnings', why: 'Why', snapshot: 'From snapshot',
-    running: (t: string) => `Running for ${t}.`, atWork: (who: string) => `${who} is at work.`, failures: 'Last failures', noFailures: 'Nothing has failed.', all: 'All in history', latest: 'Latest', nothing: 'Nothing was recorded here yet.', now: 'Running now', noRunning: 'Nothing runs right now.', activity: 'Activity', copyJson: 'Copy as JSON',
+    running: (t: string) => `Running for ${t}.`, atWork: (who: string) => `${who} is at work.`, failures: 'Last failures', noFailures: 'Nothing has failed.', all: 'All in history', latest: 'Latest', nothing: 'Nothing was recorded here yet.', now: 'Running now', noRunning: 'Nothing runs right now.', activity: 'Activity', copyJson: 'Copy as JSON', ports: 'Ports', port: 'Port', openPort: 'Open port', portHint: 'What a program in the sandbox serves there, in a tab of its own. An agent may have written it.', portWrong: 'A port is a number from 1 to 65535.',
   },
   history: {
     title: 'History', search: 'Filter, or search commands, paths and output', searchHint: 'status:failed  type:command  actor:  run:  thread:  path:  exit:1', group: 'Group', groups: { run: 'By run', thread: 'By thread', actor: 'By actor', hour: 'By hour', none: 'Not grouped' },

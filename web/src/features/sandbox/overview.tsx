@@ -5,6 +5,7 @@ import { StatusGlyph, stateOf } from '@/components/glyph'
 import { Notice, Skeleton } from '@/components/notice'
 import { CopyButton, Moment, Text, Took } from '@/components/text'
 import { Tag } from '@/components/ui/tag'
+import { Ports } from '@/features/sandbox/ports'
 import { type Operation, type Page, type Place, type Sandbox, query, read, sandboxPath } from '@/lib/api'
 import { isGone } from '@/lib/box'
 import { age } from '@/lib/format'
@@ -42,7 +43,7 @@ export function Overview({ at }: { at: Place }) {
             <Operations at={at} list={recent.data} error={recent.error} none={w.overview.nothing} />
           </Section>
         </div>
-        <Facts box={box} />
+        <div><Facts box={box} />{living && <Ports at={at} />}</div>
       </div>
     </div>
   )
