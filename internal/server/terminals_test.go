@@ -365,3 +365,27 @@ func TestTerminalWindow(t *testing.T) {
 		t.Errorf("after %d bytes it was told that what comes is new, want 7", again.lived)
 	}
 }
+
+// FB-087: a token as a subprotocol opens nothing, and is not echoed.
+func TestFB087TokenAsSubprotocol(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil).room()
+	op := r.terminal(`{"columns":80,"rows":24,"command":"cat"}`)
+	const token = "gbt_abcdefghijklmnopqrstuvwxyz" //nolint:gosec // nobody's
+	_, resp, err := r.dial(op, "", "Cookie: ", "Sec-Websocket-Protocol: bearer, "+token)
+	if err == nil || resp == nil || resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a cookie: got %v, %v, want 401", resp, err)
+	}
+	k, resp, err := r.dial(op, "", "Sec-Websocket-Protocol: "+token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resp.Header.Get("Sec-Websocket-Protocol"); got != "" {
+		t.Errorf("the answer selects %q, want none", got)
+	}
+	k.keys("plain\r")
+	k.shows("plain")
+	if strings.Contains(k.shown, token) {
+		t.Error("the token is shown")
+	}
+}

@@ -134,6 +134,25 @@ test('a terminal that is closed can be had back for a while, and then ends', asy
   await page.getByRole('row', { name: /Terminal, failed, exit 3/ }).waitFor()
 })
 
+test('FB-083 who is signed in is told by the cookie alone', async () => {
+  const { page } = await signIn()
+  const seen: string[] = []
+  page.on('request', (request) => seen.push(request.url(), request.headers().referer ?? ''))
+  page.on('websocket', (socket) => seen.push(socket.url()))
+  page.on('framenavigated', (frame) => seen.push(frame.url()))
+  await open(page, at.id)
+  await page.getByRole('link', { name: 'Commands' }).click()
+  await page.getByRole('textbox', { name: 'Command', exact: true }).fill('echo some output')
+  await page.keyboard.press('Enter')
+  await page.getByRole('link', { name: 'Download stdout' }).click()
+  const cookies = await page.context().cookies()
+  expect(cookies.length).toBeGreaterThan(0)
+  const all = `${seen.join('\n')}\n${glassbox('history', 'export', at.id)}`
+  expect(seen.some((url) => url.startsWith('ws:'))).toBe(true)
+  for (const { value } of cookies) expect(all).not.toContain(value)
+  expect(all).not.toMatch(/gbl_/)
+})
+
 test('what was typed and shown outlives a restart of the server', async () => {
   const state = newState()
   let server: Server = await serve(state)
