@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -303,4 +304,73 @@ func TestOpenSandboxRequestTimeout(t *testing.T) {
 		}
 	})
 	all.Wait()
+}
+
+// FB-131: a way that cuts what is silent for ten seconds does not end a
+// terminal that nobody types on.
+func TestOpenSandboxFB131Idle(t *testing.T) {
+	t.Parallel()
+	r := needOpenSandbox(t)
+	way := &remote{"http://" + newIdleCut(t, strings.TrimPrefix(r.url, "http://"), 10*time.Second), r.key}
+	p, err := way.create(t, nil).Start(t.Context(), "cat", &glassbox.Command{Terminal: &glassbox.TerminalSize{Columns: 80, Rows: 24}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	<-time.After(25 * time.Second) // nothing is said meanwhile
+	if _, err := io.WriteString(p.Stdin(), "typed after a while\n"); err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	for strings.Count(shown.String(), "typed after a while") < 2 { // what was typed, and what cat makes of it
+		c, err := p.Next(t.Context())
+		if err != nil {
+			t.Fatalf("%v, after %q", err, shown.String())
+		}
+		shown.Write(c.Data)
+	}
+}
+
+// newIdleCut returns the address of a way that cuts connections on which
+// nothing has come for a while.
+func newIdleCut(t *testing.T, target string, idle time.Duration) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns sync.WaitGroup
+	t.Cleanup(func() { l.Close(); conns.Wait() })
+	conns.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", target)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			cut := time.AfterFunc(idle, func() { client.Close(); server.Close() })
+			for _, ends := range [][2]net.Conn{{client, server}, {server, client}} {
+				conns.Go(func() {
+					defer client.Close()
+					defer server.Close()
+					buffer := make([]byte, 32<<10)
+					for {
+						n, err := ends[1].Read(buffer)
+						if err != nil {
+							return
+						}
+						cut.Reset(idle)
+						if _, err := ends[0].Write(buffer[:n]); err != nil {
+							return
+						}
+					}
+				})
+			}
+		}
+	})
+	return l.Addr().String()
 }
