@@ -99,6 +99,20 @@ func (l *lifeService) describe(w io.Writer) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
+// set changes what the service does.
+func (l *lifeService) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+// end is when the sandbox ends, and whether it was deleted.
+func (l *lifeService) end() (time.Time, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.expires, l.deleted
+}
+
 // take returns the renewals since it was last called.
 func (l *lifeService) take() []time.Time {
 	l.mu.Lock()
@@ -156,26 +170,26 @@ func TestTTLRenewed(t *testing.T) {
 		if got := l.take(); len(got) == 0 || len(got) > 2 {
 			t.Errorf("after many: %d renewals", len(got))
 		}
-		l.slow = 4 * life
+		l.set(func() { l.slow = 4 * life })
 		if _, err := box.ReadFile(t.Context(), "/f"); err != nil {
 			t.Errorf("an operation longer than the life: %v", err)
 		}
 		if got := l.take(); len(got) < 10 {
 			t.Errorf("while it ran: %d renewals", len(got))
 		}
-		l.running = 1
+		l.set(func() { l.running = 1 })
 		<-time.After(3 * life)
 		use(t, box) // it lives
-		l.running = 0
-		l.expires = time.Now().Add(8 * time.Hour)
+		l.set(func() { l.running, l.expires = 0, time.Now().Add(8*time.Hour) })
 		l.take()
 		use(t, box)
 		<-time.After(life)
 		if got := l.take(); len(got) != 0 {
 			t.Errorf("a longer life was made shorter: %v", got)
 		}
-		if err := box.Close(t.Context()); err != nil || !l.deleted || len(l.take()) != 0 {
-			t.Errorf("closed: %v, deleted %v", err, l.deleted)
+		err := box.Close(t.Context())
+		if _, deleted := l.end(); err != nil || !deleted || len(l.take()) != 0 {
+			t.Errorf("closed: %v, deleted %v", err, deleted)
 		}
 	})
 }
@@ -211,14 +225,15 @@ func TestCleanup(t *testing.T) {
 					t.Error(err)
 				}
 				var left time.Duration
-				if !l.expires.IsZero() {
-					left = time.Until(l.expires)
+				expires, deleted := l.end()
+				if !expires.IsZero() {
+					left = time.Until(expires)
 				}
-				if l.deleted != tt.deleted || left != tt.after {
-					t.Errorf("deleted: %v, left %v, want %v, %v", l.deleted, left, tt.deleted, tt.after)
+				if deleted != tt.deleted || left != tt.after {
+					t.Errorf("deleted: %v, left %v, want %v, %v", deleted, left, tt.deleted, tt.after)
 				}
 				<-time.After(2 * time.Hour)
-				if l.take(); !l.expires.IsZero() && time.Now().Before(l.expires) {
+				if expires, _ = l.end(); !expires.IsZero() && time.Now().Before(expires) {
 					t.Error("renewed after Close")
 				}
 			})
@@ -237,8 +252,9 @@ func TestConnectKeepsLife(t *testing.T) {
 			}
 			use(t, box)
 			<-time.After(10 * time.Minute)
-			if err := box.Close(t.Context()); err != nil || l.deleted || !l.expires.Equal(expires) {
-				t.Errorf("%v: it expires at %v, deleted %v, %v", expires, l.expires, l.deleted, err)
+			err = box.Close(t.Context())
+			if is, deleted := l.end(); err != nil || deleted || !is.Equal(expires) {
+				t.Errorf("%v: it expires at %v, deleted %v, %v", expires, is, deleted, err)
 			}
 		}
 	})
