@@ -104,6 +104,17 @@ func (s *Session) claim(cmd *sandbox.Command) (_ *run, first bool, _ error) {
 	return r, true, nil
 }
 
+type lastingKey struct{}
+
+// Lasting returns the context of a caller who may come back for a command under
+// its id: from its turn on, the end of the context is a lost connection, and no
+// wish.
+func Lasting(ctx context.Context) context.Context {
+	return context.WithValue(ctx, lastingKey{}, true)
+}
+
+func lasts(ctx context.Context) bool { return ctx.Value(lastingKey{}) != nil }
+
 // launch records the start and starts the command. The command's life does
 // not depend on ctx from here on.
 func (s *Session) launch(ctx context.Context, starter sandbox.Starter, r *run, cmd *sandbox.Command) error {
@@ -122,9 +133,9 @@ func (s *Session) launch(ctx context.Context, starter sandbox.Starter, r *run, c
 		}
 		done = func() {}
 	}
-	// From its turn on, only who asks for its end stops the command: a
-	// connection that breaks just now may come back for it under its id.
-	ctx = context.WithoutCancel(ctx)
+	if waited != nil || lasts(ctx) {
+		ctx = context.WithoutCancel(ctx)
+	}
 	var err error
 	if r.act, r.earlier, err = s.begin(ctx, op); err != nil || r.earlier != nil {
 		done()

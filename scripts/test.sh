@@ -66,16 +66,15 @@ export_environment
 export_seed_python
 start_postgres
 
-# The longest first: it would be the last to end.
-read -ra packages <<<"${PKG:-./internal/localruntime ./...}"
+# The longest first: they would be the last to end.
+read -ra packages <<<"${PKG:-./internal/localruntime . ./internal/syncer ./history/sqlite ./...}"
 read -ra flags <<<"${TESTFLAGS:-}"
 if [[ ${CI:-} == true ]]; then
   need_compiler
   # CI believes nothing that it has not seen. SQLite is C that was translated:
   # its memory is its own, and to watch it takes two thirds of the time. Only
   # lib is translated whole; generic code compiled elsewhere without -race may
-  # become that of all packages. Tests of sandboxes wait more than they work,
-  # so more packages are tested at once than there are cores.
-  flags=(-p 4 -race '-gcflags=modernc.org/...=-d=checkptr=0' '-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0' -count=1 "${flags[@]}")
+  # become that of all packages.
+  flags=(-race '-gcflags=modernc.org/...=-d=checkptr=0' '-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0' -count=1 "${flags[@]}")
 fi
 go test -v -timeout 20m "${flags[@]}" "${packages[@]}" | report

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/glassboxhq/glassbox/internal/wire"
+	"github.com/glassboxhq/glassbox/record"
 	"github.com/glassboxhq/glassbox/sandbox"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) runCommand(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := newFrameWriter(w)
 	defer out.stop()
-	p, err := s.session.Start(r.Context(), req.Command()) // it may have to wait for its turn
+	p, err := s.session.Start(record.Lasting(r.Context()), req.Command()) // it may have to wait for its turn
 	if err != nil {
 		return out.refuse(err)
 	}
