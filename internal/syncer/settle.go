@@ -12,10 +12,11 @@ import (
 
 // A recorder finds out what a command did to files a while after its end, and
 // the feed tells it only where there is something to tell. So commands of which
-// that is not known are asked for again, a few times.
+// that is not known are asked for again: after 2, 4, 8, 16 and 32 seconds, as
+// a machine may have much to do.
 const (
 	settleAfter  = 2 * time.Second
-	settleTries  = 4
+	settleRounds = 16
 	maxUnsettled = 500
 	resumeAtMost = 200
 	// resumeWithin is how long before the last contact a command may have ended
@@ -25,19 +26,19 @@ const (
 
 // unsettled are commands of which it is not known what they did to files.
 type unsettled struct {
-	tries map[string]int // by id
-	asked time.Time
+	rounds map[string]int // since each was noted, by id
+	asked  time.Time
 }
 
 func (u *unsettled) note(op *history.Operation) {
 	waits := op.Command != nil && history.Final(op.Status) && op.Changes == nil && !op.Foreign
 	switch {
 	case !waits:
-		delete(u.tries, op.ID)
-	case u.tries == nil:
-		u.tries, u.asked = map[string]int{op.ID: 0}, time.Now()
-	case len(u.tries) < maxUnsettled:
-		u.tries[op.ID] += 0
+		delete(u.rounds, op.ID)
+	case u.rounds == nil:
+		u.rounds, u.asked = map[string]int{op.ID: 0}, time.Now()
+	case len(u.rounds) < maxUnsettled:
+		u.rounds[op.ID] += 0
 	}
 }
 
@@ -58,7 +59,7 @@ func (g *following) resume(ctx context.Context) error {
 // settle asks again when it is time, and shortens the wait for that.
 func (g *following) settle(ctx context.Context, wait *time.Duration) error {
 	u := &g.unsettled
-	if len(u.tries) == 0 {
+	if len(u.rounds) == 0 {
 		return nil
 	}
 	last := g.ended() // nothing more will be known
@@ -68,11 +69,16 @@ func (g *following) settle(ctx context.Context, wait *time.Duration) error {
 	}
 	u.asked = time.Now()
 	b := &mirror.Batch{}
-	for id := range u.tries {
+	for id := range u.rounds {
+		u.rounds[id]++
+		n := u.rounds[id]
+		if n&(n-1) != 0 && !last { // no power of two
+			continue
+		}
 		op, err := g.get(ctx, id)
 		switch {
 		case errors.Is(err, sandbox.ErrNotFound):
-			delete(u.tries, id)
+			delete(u.rounds, id)
 			continue
 		case err != nil:
 			return err
@@ -80,11 +86,11 @@ func (g *following) settle(ctx context.Context, wait *time.Duration) error {
 		if op.Changes != nil {
 			b.Operations = append(b.Operations, mirror.Entry{Operation: op, ChangeSeq: g.to.Position})
 		}
-		if u.tries[id]++; op.Changes != nil || u.tries[id] >= settleTries || last {
-			delete(u.tries, id)
+		if op.Changes != nil || n >= settleRounds || last {
+			delete(u.rounds, id)
 		}
 	}
-	if len(u.tries) > 0 {
+	if len(u.rounds) > 0 {
 		*wait = min(*wait, settleAfter)
 	}
 	if len(b.Operations) == 0 {

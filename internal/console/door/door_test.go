@@ -172,18 +172,17 @@ func TestUnknownNamesTakeAsLong(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		f.add("known", door.Admin, "correct horse battery")
-		fastest := func(name string) time.Duration {
-			best := time.Hour
-			for range 5 {
+		// By turns, and the fastest of each: other tests work beside.
+		known, unknown := time.Hour, time.Hour
+		for range 8 {
+			for name, best := range map[string]*time.Duration{"known": &known, "unknown": &unknown} {
 				f.pass(time.Minute)
 				began := time.Now()
 				_, err := f.SignInByPassword(t.Context(), name, "wrong horse battery", here)
 				want(t, name, err, door.CodeSignIn)
-				best = min(best, time.Since(began))
+				*best = min(*best, time.Since(began))
 			}
-			return best
 		}
-		known, unknown := fastest("known"), fastest("unknown")
 		if unknown < known/3 {
 			t.Errorf("a known name takes %v, an unknown one %v", known, unknown)
 		}
