@@ -132,11 +132,14 @@ func (u *unpacking) enter(name string) error {
 	if name == u.dirName {
 		return nil
 	}
-	u.leave()
+	way, deeper := strings.CutPrefix(name, u.dirName+"/")
+	if !deeper {
+		u.leave()
+	}
 	if name == "." {
 		return nil
 	}
-	for part := range strings.SplitSeq(name, "/") {
+	for part := range strings.SplitSeq(way, "/") {
 		next, err := u.down(part)
 		if err != nil {
 			return err
