@@ -179,7 +179,7 @@ func TestTTLRenewed(t *testing.T) {
 		}
 		l.set(func() { l.running = 1 })
 		<-time.After(3 * life)
-		use(t, box) // it lives
+		use(t, box)     // it lives
 		synctest.Wait() // no renewal is on its way
 		l.set(func() { l.running, l.expires = 0, time.Now().Add(8*time.Hour) })
 		l.take()

@@ -58,17 +58,19 @@ type order struct {
 	seen *int64
 }
 
-func (s *Server) serveSocket(ctx context.Context, v *visit, p sandbox.Process, window int64, w http.ResponseWriter, r *http.Request) {
+// serve lets a client use the terminal.
+func (k *socket) serve(ctx context.Context, w http.ResponseWriter) {
 	// Where it comes from was looked at before anything else.
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	conn, err := websocket.Accept(w, k.r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		v.code = string(sandbox.CodeInvalid)
+		k.v.code = string(sandbox.CodeInvalid)
 		return // it has answered
 	}
 	defer func() { _ = conn.CloseNow() }() // closed twice is closed
 	conn.SetReadLimit(maxTyped)
-	s.recordNow(ctx, v)
-	k := &socket{s: s, v: v, r: r, conn: conn, p: p, orders: make(chan order, maxOrders), opened: time.Now(), window: window, caught: make(chan struct{}, 1)}
+	k.s.recordNow(ctx, k.v)
+	k.conn, k.opened = conn, time.Now()
+	k.orders, k.caught = make(chan order, maxOrders), make(chan struct{}, 1)
 	working, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var group sync.WaitGroup
@@ -77,7 +79,7 @@ func (s *Server) serveSocket(ctx context.Context, v *visit, p sandbox.Process, w
 	}
 	<-working.Done()
 	k.bye(ctx, context.Cause(working))
-	_ = p.Close()       // nobody waits for the program to read any more
+	_ = k.p.Close()     // nobody waits for the program to read any more
 	_ = conn.CloseNow() // nobody reads any more
 	group.Wait()
 }

@@ -75,6 +75,7 @@ func (s *Server) useTerminal(ctx context.Context, v *visit, in *socketQuery) (*h
 			s.refuse(w, r, &sandbox.Error{Code: codeOrigin, Message: "a browser's socket must tell that it comes from this server's own page"})
 			return
 		}
-		s.serveSocket(ctx, v, p, in.Window, w, r)
+		k := &socket{s: s, v: v, r: r, p: p, window: in.Window}
+		k.serve(ctx, w)
 	}}, nil
 }
